@@ -1,4 +1,4 @@
-"""Theorems: inequalities along a run of an algorithm."""
+"""Theorems, i.e. inequalities along a run of an algorithm."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ _NAMES_OF_ROUNDS = ("T", "R")
 
 @dataclass(frozen=True, kw_only=True)
 class Theorem(Inequality):
-    """One reading of a theorem: if all hypotheses hold, ``quantity <= bound``.
+    """One reading of a theorem, which says that ``quantity <= bound`` if all hypotheses hold.
 
     Attributes
     ----------
     id, reading, title, source : str
-        Name, reading, a one-line summary, and place in the paper.
+        The name, the reading, a one-line summary, and the place in the paper.
     quantity : BoundedQuantity
     bound : sympy expression
     hypotheses : tuple of Hypothesis
     domain : callable
-        Returns the setting in the paper's terms, by default unchanged; raises ValueError for one
-        that the theorem is not about at all.
+        Returns the setting in the paper's terms, by default unchanged. It raises ValueError if the
+        theorem does not cover such a setting at all.
     definitions : mapping
-        Symbols that abbreviate expressions in others.
+        Symbols that abbreviate expressions in other symbols.
     round_symbols : tuple of RoundSymbol
         Symbols whose values depend on the trajectory.
     observe : callable
@@ -87,30 +87,31 @@ class Theorem(Inequality):
     regimes : mapping
         Named settings on which the theorem is checked.
     note : str
-        How the reading differs from others, and at which equation.
+        How the reading differs from the others, and at which equation.
     kind : StatementKind
         The statement's rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
-        The faults of a refuted statement: the reason, weight and remedy of each.
+        The faults of a refuted statement, with the reason, weight and remedy of each.
     repair : Repair or None
         The changes that turn the printed statement into this repaired reading.
     symbols : tuple of Symbol
         Symbols in the statement's texts that appear in none of its formulas.
     read_as : mapping
-        Symbols that mean something else in this reading, each with a symbol that gives the meaning.
+        Symbols that mean something else in this reading, each mapped to a symbol that gives the
+        meaning.
     tightest : mapping
-        Like ``read_as``, if a paper leaves constants open: symbols whose values minimise the bound.
-        A statement that holds must hold with these values, too.
+        Like ``read_as``, for constants that a paper leaves open: symbols whose values minimise the
+        bound. A true statement must also hold with these values.
     derivation : Derivation, optional
         The last steps of the proof of this reading.
     family : Family, optional
-        Settings in which to search for a refutation, and over which to map the theorem.
+        The settings in which to search for a refutation and over which to map the theorem.
     search_space : SearchSpace, optional
-        Settings with their own search, if the theorem is about such settings.
+        Settings that have their own search, if the theorem is about such settings.
 
     Examples
     --------
-    Gradient descent on x^2/2, with a bound below the truth:
+    Gradient descent on x^2/2, with a bound that is below the truth:
 
     >>> from fltheory.algorithms import FedAvg
     >>> from fltheory.participation import UniformSubset
@@ -150,7 +151,7 @@ class Theorem(Inequality):
 
     def compared(self, setting: Setting, sampling: Sampling) -> Comparison:
         """Evaluate both sides and the hypotheses on a setting."""
-        # First, as no truth is needed for a setting that the theorem is not about.
+        # This comes first, because no truth is needed for a setting that the theorem is not about.
         values = self._values(setting)
         return self._compared(truth(setting, self.observe(setting), sampling), setting, values)
 
@@ -176,7 +177,7 @@ class Theorem(Inequality):
         )
 
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what cannot be."""
+        """Return both sides enclosed; NotEnclosedError says what cannot be enclosed."""
         return enclosed_along(self, setting, most)
 
     def verdict_and_curve(
@@ -187,12 +188,12 @@ class Theorem(Inequality):
 
     @property
     def bound_on_run(self) -> tuple[BoundedQuantity, sp.Expr] | None:
-        """The quantity and its bound, with definitions substituted."""
+        """The quantity and its bound, after substituting definitions."""
         definitions: dict[Any, Any] = dict(self.definitions)
         return self.quantity, self.bound.subs(definitions)
 
     def fields_of_run(self) -> frozenset[str]:
-        """Return the names of the quantities of a run that it uses."""
+        """Return the names of the quantities of a run that the theorem uses."""
         return frozenset([self.quantity.field, *(symbol.field for symbol in self.round_symbols)])
 
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
@@ -217,7 +218,7 @@ class Theorem(Inequality):
         return replace(curve, truth=_beginning(self, setting, settings))
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute its quantity round by round along a run, even if the theorem does not apply."""
+        """Compute the quantity round by round along a run, even if the theorem does not apply."""
         setting = of_runs(self, setting)
         settings = _shorter_settings(self, setting, drawing.points)
         observe = () if self.quantity.field in FIELDS else tuple(self.observe(setting))
@@ -260,8 +261,8 @@ def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> Bound
     """Return both sides of a theorem for runs of 1 up to the setting's number of rounds.
 
     A shorter run is the beginning of the longer one, with the same hyper-parameters. Numbers of
-    rounds are equally spaced on a logarithmic scale. Those at which the quantity covers no rounds,
-    or to which the theorem does not refer, are left out.
+    rounds are equally spaced on a logarithmic scale. Numbers for which the quantity covers no
+    rounds, or which the theorem does not cover, are left out.
     """
     try:
         run = Truth(enclosed_run(theorem, setting), Grade.EXACT, None)
@@ -303,7 +304,7 @@ def _spoken_of(theorem: Theorem, setting: Setting, points: int) -> list[Setting]
 
 @dataclass(frozen=True, eq=False)
 class _Truths:
-    """The run that the verdict is based on, and the sample to plot, if there is one."""
+    """The run on which the verdict is based and the sample to plot, if there is one."""
 
     judged: Truth
     drawn: Truth | None
@@ -317,7 +318,7 @@ class _Truths:
         values: int,
         rounds: int | None = None,
     ) -> _Truths:
-        """Compute or else sample the run; a sample that the verdict is based on is also plotted."""
+        """Compute or else sample the run; if a sample decides the verdict, it is also plotted."""
         share = replace(
             drawing.sampling, error_probability=drawing.sampling.error_probability / values
         )
@@ -330,7 +331,7 @@ class _Truths:
 def _beginning(
     theorem: Theorem, setting: Setting, settings: Sequence[Setting]
 ) -> FloatArray | None:
-    """Return the quantity for the rounds that an enumeration of histories reaches, NaN beyond."""
+    """Return the quantity for the rounds that an enumeration of histories reaches, then NaN."""
     if theorem.quantity.field not in FIELDS:
         return None
     run = exact_beginning(setting)

@@ -36,8 +36,8 @@ _MOST_SAMPLES_TRIED = 20_000
 class PointClaim(Inequality):
     """An inequality between numbers of a setting that need no run.
 
-    If it is claimed at every point of a set, its quantity and bound are taken at the worst point,
-    so that one check settles all points. The attributes are those of `Theorem`.
+    If the inequality is claimed at every point of a set, its quantity and bound are taken at the
+    worst point, so that one check settles all points. The attributes are those of `Theorem`.
 
     Examples
     --------
@@ -68,29 +68,29 @@ class PointClaim(Inequality):
         return of(truth, float(evaluate(self.bound, values)), evidence)
 
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError names the part that cannot be."""
+        """Return both sides enclosed; NotEnclosedError names the part that cannot be enclosed."""
         return enclosed_at_point(self, setting)
 
     def remark(self, setting: Setting) -> str:
-        """Return how tight a claim about all points is at its tightest point, if known."""
+        """Return how tight a claim about all points is at its tightest point, if this is known."""
         looseness = self.quantity.looseness
         if looseness is None:
             return ""
         return f"largest truth/bound over {looseness.over} {looseness.largest_ratio(setting):.3g}"
 
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
-        """Sample the quantity in each setting; None if it cannot be sampled."""
+        """Sample the quantity in each setting, or return None if it cannot be sampled."""
         return drawn_at(self.quantity.sample, settings, draws, seed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearningClaim(PointClaim):
-    """A claim ``quantity <= bound``, or with another relation, on a learning problem.
+    """A claim on a learning problem that ``quantity <= bound``, or with a different relation.
 
     Attributes
     ----------
     relation : Relation
-        The claimed relation of quantity and bound.
+        The claimed relation between quantity and bound.
 
     The other attributes are those of `Theorem`.
     """
@@ -105,15 +105,15 @@ class LearningClaim(PointClaim):
         return tuple(replace(one, relation=self.relation) for one in super().assertions)
 
     def spoken_of(self, setting: Any) -> LearningSetting:
-        """Return the learning problem; ValueError if given the setting of a run."""
+        """Return the learning problem, or raise ValueError if given the setting of a run."""
         return of_learning(setting)
 
     def best_compared(self, setting: Any, sampling: Sampling) -> Comparison:
-        """Compare both sides; `compared` uses fractions if possible, which need no enclosures."""
+        """Compare both sides; if possible, `compared` uses fractions, which need no enclosures."""
         return self.compared(setting, sampling)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the hypotheses, then both sides; problems with too many samples are refused."""
+        """Evaluate the hypotheses, then both sides; refuse problems with too many samples."""
         problem = of_learning(setting)
         if exact_effort(problem) > _MOST_SAMPLES_TRIED:
             raise ValueError(f"setting must have at most {_MOST_SAMPLES_TRIED:,} samples in all")
@@ -124,7 +124,7 @@ class LearningClaim(PointClaim):
         return Trial.applied(verdict.ratio, verdict.outcome is Outcome.REFUTED)
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return no units or formulas, as probabilities and counts have no units."""
+        """Return no units or formulas, because probabilities and counts have no units."""
         return {}, ()
 
 
@@ -142,7 +142,7 @@ def of_learning(setting: Setting | LearningSetting) -> LearningSetting:
 
 
 def _exact(expression: sp.Expr, constants: Mapping[Any, Any]) -> Fraction | None:
-    """Evaluate in fractions; None if a symbol's value is a float."""
+    """Evaluate with exact fractions, or return None if a symbol's value is a float."""
     values = {symbol: constants[symbol] for symbol in expression.free_symbols}
     if not all(isinstance(value, Fraction | int) for value in values.values()):
         return None

@@ -1,4 +1,4 @@
-"""Comparison of both sides of an inequality and its hypotheses on one setting."""
+"""Comparison of both sides of an inequality, and its hypotheses, on one setting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
 from fltheory.grammar.assertion import Relation
 
-# A bound takes a few dozen operations, each rounding by half an eps; this allows for 128.
+# A bound takes a few dozen operations, each of which rounds by half an eps; this allows for 128.
 BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 _LONGEST_FRACTION = 24
 LEAST_EXCESS = 1e-290
@@ -21,7 +21,7 @@ LEAST_EXCESS = 1e-290
 
 
 def is_above(lower: float, bound: float) -> bool:
-    """Return whether a truth's lower end exceeds a bound by more than rounding and underflow."""
+    """Return whether a truth's lower end exceeds a bound by more than rounding or underflow."""
     return lower - BOUND_ROUNDING * abs(bound) - LEAST_EXCESS > bound
 
 
@@ -29,7 +29,7 @@ def is_above(lower: float, bound: float) -> bool:
 class Comparison:
     """Truth, bound and hypotheses of a theorem on one setting.
 
-    ``fractions`` holds both sides if they are fractions.
+    ``fractions`` contains both sides if they are fractions.
     """
 
     truth: float
@@ -42,7 +42,7 @@ class Comparison:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome that follows from hypotheses and sides."""
+        """The outcome that follows from the hypotheses and both sides."""
         if self.enclosed is not None:
             return decided(self.hypotheses, self.enclosed.below)
         return unmet(self.hypotheses) or self._compared
@@ -76,7 +76,7 @@ class Comparison:
 
     @property
     def sides(self) -> str:
-        """Return both sides as fractions, if they are short fractions, else ""."""
+        """Return both sides as text if they are short fractions, otherwise ""."""
         if self.fractions is None:
             return ""
         short = max(side.denominator for side in self.fractions) < 10**_LONGEST_FRACTION
@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def unseen(self) -> str:
-        """Return a sentence on rare events that may be missing, if they decide the outcome."""
+        """Return a sentence on rare events that the sample may miss, if they decide the outcome."""
         if not self._is_sampled or self.outcome is not Outcome.UNDECIDED:
             return ""
         draws = f"{self.evidence.replicas:,} draws"
@@ -107,7 +107,7 @@ class Comparison:
         return cls(sides.truth, sides.bound, evidence, sides.hypotheses, sides)
 
     def said_not_exact(self, why: str) -> Comparison:
-        """Return the comparison with the reason why it is in float64, if it is."""
+        """Return the comparison, with the reason if it is in float64."""
         if self.evidence.grade is not Grade.FLOAT64:
             return self
         return replace(self, evidence=replace(self.evidence, why_not_exact=why))
@@ -117,7 +117,7 @@ _OUTCOMES = {True: Outcome.HOLDS, False: Outcome.REFUTED, None: Outcome.UNDECIDE
 
 
 def unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
-    """Return the outcome if the hypotheses settle it, else None."""
+    """Return the outcome if the hypotheses settle it, otherwise None."""
     if any(check.holds is False for check in hypotheses):
         return Outcome.INAPPLICABLE
     if any(check.holds is None for check in hypotheses):
@@ -126,7 +126,7 @@ def unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
 
 
 def decided(hypotheses: Sequence[HypothesisCheck], holds: bool | None) -> Outcome:
-    """Return the outcome, given whether the claim itself holds (None if open)."""
+    """Return the outcome, given whether the claim itself holds (None if that is open)."""
     return unmet(hypotheses) or _OUTCOMES[holds]
 
 
@@ -137,10 +137,10 @@ class Trial:
     Attributes
     ----------
     score : float
-        The number that a search maximises; below zero if the statement does not apply.
+        The number that a search maximises; it is negative if the statement does not apply.
     applies : bool
-        Whether the setting tests the statement: every hypothesis holds, and so do further
-        conditions of its kind.
+        Whether the setting tests the statement, which means that every hypothesis and the further
+        conditions of its kind hold.
     ratio : float
         A ratio that exceeds 1 if the claim is violated; NaN if the statement does not apply.
     refutes : bool
@@ -164,13 +164,13 @@ class Trial:
     def applied(
         cls, ratio: float, refutes: bool, score: float | None = None, remark: str = ""
     ) -> Trial:
-        """Return the trial of a setting to which the statement applies; NaN scores lowest."""
+        """Return the trial of a setting to which the statement applies; NaN has the worst score."""
         score = ratio if score is None else score
         return cls(-math.inf if math.isnan(score) else score, True, ratio, refutes, remark)
 
 
 def ratio_of(truth: float, bound: float) -> float:
-    """Return truth/bound, or infinity above a bound that is not positive."""
+    """Return truth/bound, or infinity if the truth exceeds a bound that is not positive."""
     if bound > 0:
         return truth / bound
     return math.inf if truth > bound else -math.inf

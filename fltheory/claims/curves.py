@@ -1,6 +1,6 @@
 """Curves for figures: bound, truth and samples of a statement over one variable.
 
-Samples are means with simultaneous intervals, shown beside the truth that was judged.
+Samples are means with simultaneous intervals. They are shown beside the truth that was judged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fltheory.validation import FloatArray
 # ------------------------------------------------------------ bound and truth
 
 _ROUNDING = 1e-9
-_MOST_STRETCHES = 2  # ranges for one verdict in a title
+_MOST_STRETCHES = 2  # number of ranges for one verdict in a title
 _LEAST_DECIMAL = -4  # the smallest power of ten written as a decimal number
 
 
@@ -53,12 +53,12 @@ class BoundCurve(ReadOnlyArrays):
     outcomes : tuple of Outcome
         The verdict at each value; empty if nothing was judged.
     truth, truth_error : array, (n,), or None
-        Computed truth, with a bound on its rounding error; None if it can only be sampled. A truth
-        without an error bound is for orientation, NaN where unknown; verdicts are then based on the
-        sample.
+        Computed truth, with a bound on its rounding error, or None if it can only be sampled. A
+        truth without an error bound is only for orientation and is NaN where unknown. Verdicts are
+        then based on the sample.
     sampled, interval : array, (n,), or None
-        Sampled mean and the half-width of its interval; None if nothing was sampled, and NaN at
-        values that were not sampled.
+        Sampled mean and the half-width of its interval. They are None if nothing was sampled, and
+        NaN at values that were not sampled.
     replicas : int or None
         Sample size.
     error_probability : float
@@ -70,7 +70,7 @@ class BoundCurve(ReadOnlyArrays):
     note : str
         Text to add to a title.
     labels : tuple of str
-        Names of the values, if they are cases and not numbers.
+        Names of the values, if these are cases and not numbers.
     """
 
     name: str
@@ -96,9 +96,9 @@ class BoundCurve(ReadOnlyArrays):
 
     @property
     def verdict(self) -> str:
-        """The verdicts in a few words: the only one, or which verdict holds at which values.
+        """The verdicts in a few words: the only one, or which verdict was reached at which values.
 
-        If they alternate too often for a title, this gives the number of values for each verdict.
+        If verdicts alternate too often for a title, this is the number of values for each verdict.
         """
         counts = {o: self.outcomes.count(o) for o in Outcome if o in self.outcomes}
         if len(counts) <= 1:
@@ -134,7 +134,7 @@ class BoundCurve(ReadOnlyArrays):
 
     @property
     def _symbol(self) -> str:
-        """The letter of the variable, or its name if it has none."""
+        """The letter of the variable, or its name if it has no letter."""
         letters = re.findall(r"\$[^$]*\$", self.variable)
         return letters[0] if letters else self.variable
 
@@ -159,14 +159,14 @@ class BoundCurve(ReadOnlyArrays):
 
     @property
     def heading(self) -> str:
-        """The statement and its verdicts, with the evidence if that is a sample."""
+        """The statement and its verdicts, with the evidence if this is a sample."""
         found = f"{self.name}: {self.verdict}"
         if self.is_computed or not self.outcomes:
             return found
         return f"{found} (sampled, wrong with probability {at_most(self.error_probability)})"
 
     def relative(self) -> BoundCurve:
-        """Return bound and truth over their smallest values, and the sample over the truth's."""
+        """Return bound and truth over their minima, and the sample over the truth's minimum."""
         least = float(np.nanmin(self.judged))
         if not 0 < least < np.inf:
             raise ValueError(
@@ -185,7 +185,7 @@ class BoundCurve(ReadOnlyArrays):
 
 
 class LabelledQuantity(Protocol):
-    """A quantity with labels for an axis."""
+    """A quantity that has labels for an axis."""
 
     @property
     def text(self) -> str:
@@ -194,12 +194,12 @@ class LabelledQuantity(Protocol):
 
     @property
     def latex(self) -> str:
-        """The quantity in LaTeX; empty if there is only the text."""
+        """The quantity in LaTeX; empty if there is only text."""
         ...
 
 
 def quantity_label(quantity: LabelledQuantity) -> str:
-    """Return an axis label for a quantity: LaTeX if available, otherwise text."""
+    """Return an axis label for a quantity, in LaTeX if available, otherwise as text."""
     return f"${quantity.latex}$" if quantity.latex else quantity.text
 
 
@@ -218,7 +218,7 @@ def at_most(error_probability: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a value for a title: counts in full, other numbers with three digits."""
+    """Return a value for a title; counts are written in full, other numbers with three digits."""
     return f"{value:,.0f}" if value.is_integer() else f"{value:.3g}"
 
 
@@ -286,14 +286,15 @@ class _Judged(Protocol):
 
 @dataclass(frozen=True)
 class Drawing:
-    """Options for plotting a curve, the arguments of `fltheory.verify.curve`.
+    """Options for plotting a curve, which are the arguments of `fltheory.verify.curve`.
 
     Attributes
     ----------
     sampling : Sampling
         How truths that cannot be computed are sampled.
     draws : int
-        Number of runs, or draws of the quantity, to show if the truth is computed; 0 for none.
+        Number of runs, or of draws of the quantity, to show if the truth is computed. With 0, none
+        are shown.
     variable : str or None
     points : int
     sampled_rounds : int or None
@@ -310,7 +311,7 @@ class Drawing:
     def run_of(
         self, theorem: _AboutARun, setting: Setting, rounds: int | None = None
     ) -> Truth | None:
-        """Return a sample of a run of ``rounds`` rounds to plot, None if ``draws`` is 0."""
+        """Return a sample of a run of ``rounds`` rounds to plot, or None if ``draws`` is 0."""
         if not self.draws:
             return None
         return sampled_run(theorem, setting, self.draws, self.sampling.seed, rounds)
@@ -334,7 +335,7 @@ def judged_curve(
     bound_name: str = "bound",
     parts: Mapping[str, FloatArray] | None = None,
 ) -> BoundCurve:
-    """Return the curve of the judgements at each value; ``computed`` if the truth was computed."""
+    """Return the curve of judgements at each value; ``computed`` says if the truth was computed."""
     sides: dict[str, Any] = {}
     if computed:
         sides["truth"] = np.array([one.truth for one in judged])
@@ -355,7 +356,7 @@ def judged_curve(
 
 
 def plain_curve(variable: str, values: Sequence[int], sides: Sequence[Comparison]) -> BoundCurve:
-    """Return a curve of both sides only, for a word-sized figure."""
+    """Return a curve of only both sides, for a word-sized figure."""
     return BoundCurve(
         "",
         variable,
@@ -402,7 +403,7 @@ def sampled_run(
 
 @cached_by_content(8, as_long_as=rounds_now)
 def _run(setting: Setting, replicas: int, seed: int, observe: tuple[Observable, ...]) -> Trajectory:
-    """Return a sampled run; recent ones are cached, as readings of a theorem share them."""
+    """Return a sampled run; recent runs are cached, as readings of a theorem share them."""
     return monte_carlo(
         setting,
         replicas=replicas,
@@ -412,7 +413,7 @@ def _run(setting: Setting, replicas: int, seed: int, observe: tuple[Observable, 
 
 
 def along(quantity: BoundedQuantity, drawn: Truth, settings: Sequence[Setting]) -> CurveSample:
-    """Return the quantity's means over initial parts of one sampled run; NaN beyond its end."""
+    """Return the quantity's means over initial parts of one sampled run, or NaN beyond its end."""
     assert drawn.sampling is not None
     run = drawn.trajectory
     errors = drawn.error(quantity.field)
@@ -448,7 +449,7 @@ def drawn_at(
     replicas: int,
     seed: int,
 ) -> CurveSample | None:
-    """Sample a quantity in each setting, from separate random streams; None if not sampled."""
+    """Sample a quantity in each setting from separate random streams, or return None."""
     if sample is None or replicas == 0:
         return None
     seeds = np.random.SeedSequence(seed).spawn(len(settings))
@@ -461,7 +462,7 @@ def drawn_at(
 
 
 def of_draws(draws: Sequence[FloatArray]) -> CurveSample:
-    """Return means of independent draws at each value, with Student's intervals."""
+    """Return means of independent draws at each value, with Student's t intervals."""
     replicas = draws[0].size
     means = np.array([draw.mean() for draw in draws])
     errors = np.array([draw.std(ddof=1) / np.sqrt(draw.size) for draw in draws])
@@ -474,7 +475,7 @@ def of_errors(
     replicas: int,
     error_probability: float = FIGURE_ERROR_PROBABILITY,
 ) -> CurveSample:
-    """Return means with Student's intervals from their standard errors."""
+    """Return means with Student's t intervals from their standard errors."""
     from scipy.special import stdtrit
 
     quantile = -float(stdtrit(replicas - 1, error_probability / (2 * means.size)))

@@ -1,4 +1,4 @@
-"""Claims on PAC learnability about the order of decay in a number of samples."""
+"""Claims on PAC learnability about the order in which a quantity decays with the sample size."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Measurement:
     ----------
     value : float
     standard_error : float
-        Zero if it is not sampled.
+        Zero if the quantity is not sampled.
     remark : str
-        A further finding, in brief.
+        A further finding, in a few words.
     """
 
     value: float
@@ -54,25 +54,25 @@ class Measurement:
 
 @dataclass(frozen=True)
 class DecayQuantity:
-    """A number of a learning problem as a function of the sample size.
+    """A number that a learning problem determines, as a function of the sample size.
 
     Attributes
     ----------
     measure : callable
-        Measures it, given the problem, the size, a number of replicas and a generator.
+        Measures the quantity, given the problem, the size, a number of replicas and a generator.
     is_sampled : callable
-        Returns whether it is sampled for a problem.
+        Returns whether the quantity is sampled for a problem.
     text : str
     sample : callable, optional
-        Returns independent estimates, (replicas,), for figures; the arguments are those of
+        Returns independent estimates, (replicas,), for figures. The arguments are those of
         ``measure``.
     latex : str
-        LaTeX of the quantity; the text by default.
+        The quantity in LaTeX; by default, its text.
     known_decay : callable, optional
         Takes the problem and returns a power of the size such that the quantity is known to be at
-        least a multiple of that power, or None. Only this can refute a claimed order, because a
-        slope is known only up to the largest size. Without it, no problem can refute an order of
-        the quantity.
+        least a multiple of that power, or None. Only such a power can refute a claimed order,
+        because a slope is known only up to the largest size. Without this function, no problem can
+        refute an order of the quantity.
     """
 
     measure: Callable[[Any, int, int, np.random.Generator], Measurement]
@@ -83,7 +83,7 @@ class DecayQuantity:
     known_decay: Callable[[Any], KnownDecay | None] | None = None
 
     def known_decay_on(self, problem: Any) -> KnownDecay | None:
-        """Return the quantity's known decay on a problem, None if unknown."""
+        """Return the quantity's known decay on a problem, or None if it is unknown."""
         return None if self.known_decay is None else self.known_decay(problem)
 
 
@@ -96,7 +96,8 @@ class DecayClaim(Basis):
     variable : sympy symbol
         The number of samples.
     order : sympy expression
-        The claimed order as a function of the variable, without logarithms, which the claims hide.
+        The claimed order as a function of the variable, without logarithms, because the claims hide
+        these.
 
     The other attributes are those of `LearningClaim`.
     """
@@ -121,16 +122,16 @@ class DecayClaim(Basis):
         return (Assertion(*left, Relation.OF_ORDER, self.order, self.variable),)
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Return the verdict from a slope fitted over all sizes and the ends of its interval.
+        """Return the verdict, from a slope fitted over all sizes and the ends of its interval.
 
         An excess over the claimed slope of at most 0.05, at the upper end, counts as the claimed
-        order. A different order must be shown by a limit, not by a slope: the claim is refuted if
+        order. A different order must be shown by a limit, not by a slope. The claim is refuted if
         the quantity is known to stay above a multiple of a higher power, and undecided if only the
-        slope exceeds the claimed one. Sizes share the replicas equally. Intervals are Student's and
-        so asymptotic; if all draws of a size agree, no verdict is reached.
+        slope exceeds the claimed one. Sizes share the replicas equally. Intervals are Student's t
+        intervals, so they are asymptotic. If all draws of a size agree, no verdict is reached.
         """
         problem: Any = of_learning(setting)
-        # First, as a problem that the claim is not about has no sizes.
+        # This comes first, because a problem that the claim is not about has no sizes.
         hypotheses = self.hypotheses_without_run(problem)
         sizes, sampled = problem.sizes, self.quantity.is_sampled(problem)
         replicas, measured = self._measured(problem, sampling)
@@ -174,7 +175,7 @@ class DecayClaim(Basis):
 
     @property
     def why_not_searched(self) -> str:
-        """Why it cannot be refuted: missing hypotheses, or no known decay of the quantity."""
+        """Why the claim cannot be refuted: missing hypotheses or no known decay of the quantity."""
         if self.quantity.known_decay is None:
             return (
                 "an order in the number of samples can be refuted only by a limit, and no limit of "
@@ -183,9 +184,10 @@ class DecayClaim(Basis):
         return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Evaluate the hypotheses, then the known decay, or the decay as far as computed.
+        """Evaluate the hypotheses, then the known decay, or the decay as far as it is computed.
 
-        If it is sampled and no decay is known, nothing could be refuted, so nothing is sampled.
+        If the quantity is sampled and no decay is known, nothing could be refuted, so nothing is
+        sampled.
         """
         problem = of_learning(setting)
         checks = self.hypotheses_without_run(problem)
@@ -231,7 +233,7 @@ class DecayClaim(Basis):
 
 @dataclass(frozen=True)
 class Slope:
-    """A slope over the logarithms of several sizes, with the half-width of its interval."""
+    """A slope over the logarithms of several sizes and the half-width of its interval."""
 
     value: float
     half_width: float
@@ -241,7 +243,7 @@ class Slope:
 def measurements(
     quantity: DecayQuantity, setting: Any, replicas: int, seed: int
 ) -> tuple[Measurement, ...]:
-    """Measure at every size; recent results are cached, as readings share them."""
+    """Measure the quantity at every size; recent results are cached, as readings share them."""
     seeds = np.random.SeedSequence(seed).spawn(len(setting.sizes))
     return tuple(
         quantity.measure(setting, size, replicas, np.random.default_rng(child))
@@ -255,10 +257,10 @@ def fitted_slope(
     replicas: int,
     error_probability: float,
 ) -> Slope:
-    """Return the least-squares slope of log(value) over log(size), with Student's interval.
+    """Return the least-squares slope of log(value) over log(size), with a Student's t interval.
 
-    Sizes are sampled independently of each other; the logarithm's error is the relative error, to
-    first order. The slope is NaN if a value has no logarithm.
+    Sizes are sampled independently of each other. To first order, the logarithm's error is the
+    relative error. The slope is NaN if a value has no logarithm.
     """
     from scipy.special import stdtrit
 

@@ -1,4 +1,4 @@
-"""Claimed directions: a theorem's quantity grows or falls with a variable."""
+"""Claimed directions, i.e. claims that a theorem's quantity grows or falls with a variable."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from fltheory.grammar.assertion import Relation
 class DirectionClaim(RateClaim):
     """A claim that a theorem's quantity grows or falls with a variable.
 
-    It has one axis; only the direction of its ``order`` is claimed: up if it grows with the
-    variable's values, and down if it falls.
+    The claim has one axis, and only the direction of the ``order`` is claimed. It is up if the
+    order grows with the variable's values, and down if it falls.
 
     Examples
     --------
@@ -54,13 +54,13 @@ class DirectionClaim(RateClaim):
 
     @property
     def why_not_searched(self) -> str:
-        """Why it cannot be refuted: missing hypotheses; a direction needs no bound."""
+        """Why the claim cannot be refuted: missing hypotheses. A direction needs no bound."""
         return lost_in(self.theorem)
 
     def orders_along(self, axis: RateAxis, values: Sequence[Mapping[Any, Any]]) -> list[float]:
         """Return values that move in the claimed direction.
 
-        Only the first and the last are compared, so their sizes do not matter.
+        Only the first and the last value are compared, so the sizes of values do not matter.
         """
         return [float(evaluate(axis.order, one)) for one in values]
 
@@ -86,10 +86,11 @@ class DirectionClaim(RateClaim):
         )
 
     def judged(self, readings: Sequence[AxisReading]) -> Verdict:
-        """Judge a claimed direction by the truth at successive values of the variable.
+        """Judge a claimed direction by the truths at successive values of the variable.
 
         The claim holds if every step goes in the claimed direction by more than the errors of both
-        truths, and is refuted if one step goes the other way; otherwise it is undecided.
+        truths. It is refuted if one step goes in the opposite direction by more than these errors.
+        Otherwise it is undecided.
         """
         reading = worst_of(readings)
         axis, comparisons, orders = reading.axis, reading.comparisons, reading.orders
@@ -115,14 +116,14 @@ class DirectionClaim(RateClaim):
         )
 
     def with_claimed_line(self, curve: BoundCurve, reading: AxisReading) -> BoundCurve:
-        """Add the line of previous truths: the next truth is claimed to lie beyond it."""
+        """Add the line of previous truths, beyond which the next truth is claimed to lie."""
         before = np.concatenate([[np.nan], curve.judged[:-1]])
         course = "exceeded" if reading.orders[-1] > reading.orders[0] else "undercut"
         return replace(curve, bound=before, bound_name=f"truth one value before, to be {course}")
 
 
 def _quotient(step: tuple[Comparison, Comparison]) -> float:
-    """Return the ratio of the first truth to the second; one if both are zero."""
+    """Return the ratio of the first truth to the second, or one if both are zero."""
     lower, higher = (side.truth for side in step)
     if higher == 0:
         return 1.0 if lower == 0 else math.inf

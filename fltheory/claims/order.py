@@ -1,10 +1,11 @@
-"""Claimed orders: under a schedule of step sizes, a theorem's quantity has some order of decay.
+"""Claimed orders, i.e. claims that a theorem's quantity decays with some order under a schedule.
 
-The module also finds the limit of a quantity as a run grows, if known and nonzero.
+A schedule determines the step sizes. The module also finds the limit of a quantity as a run grows,
+if that limit is known and nonzero.
 
-With the same steps in every round, the moments of a run converge, often not to zero: gradient noise
-and absent clients leave an error that no number of rounds removes. Such a limit refutes every
-vanishing order, whatever constants it hides, without fitting a slope.
+With the same steps in every round, the moments of a run converge, but often not to zero, because
+gradient noise and absent clients leave an error that no number of rounds removes. Such a limit
+refutes every vanishing order, whatever constants the order hides, without fitting a slope.
 """
 
 from __future__ import annotations
@@ -56,13 +57,13 @@ _FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
 
 
 def known_limit(quantity: Any, settings: Sequence[Setting]) -> float | None:
-    """Return a lower bound on a quantity's limit along a run; None if no limit is known.
+    """Return a lower bound on a quantity's limit along a run, or None if no limit is known.
 
     Parameters
     ----------
     quantity : BoundedQuantity, or a quantity that needs no run
-        Limits are known for the last value, and for a plain mean over the rounds, which has the
-        same limit.
+        Limits are known for the last value and for a plain mean over the rounds, which has the same
+        limit.
     settings : sequence of Setting
         Settings along a variable, which must differ only in their numbers of rounds.
     """
@@ -90,10 +91,10 @@ def _differ_in_rounds_alone(one: Setting, other: Setting) -> bool:
 
 
 def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, float]) -> bool:
-    """Return whether a claimed order tends to zero as its variable grows, all else fixed.
+    """Return whether a claimed order tends to zero as its variable grows, with all else fixed.
 
-    It also returns False if SymPy cannot find the limit, as for some maxima and cases; slopes
-    decide then.
+    It also returns False if SymPy cannot find the limit, which happens for some maxima and cases.
+    Slopes then decide.
     """
     known: dict[Any, Any] = {
         symbol: value
@@ -113,12 +114,12 @@ _WORK_A_VALUE = AFFORDABLE / 40
 
 @dataclass(frozen=True, kw_only=True)
 class RateClaim(Statement):
-    """A corollary: under a schedule of step sizes, a theorem's quantity has some order of decay.
+    """A corollary that a theorem's quantity has some order of decay under a schedule of steps.
 
     Attributes
     ----------
     theorem : Inequality
-        The theorem whose quantity, bound and hypotheses it uses.
+        The theorem whose quantity, bound and hypotheses the claim uses.
     axes : tuple of RateAxis
         The claimed orders, all of which must hold.
 
@@ -126,7 +127,7 @@ class RateClaim(Statement):
 
     Examples
     --------
-    The bound of your own theorem decays as 1/R on a setting, over three decades:
+    A claim that the quantity of your own theorem decays as 1/R on a setting, over three decades:
 
     >>> from dataclasses import replace
     >>> from fltheory import theorems
@@ -184,7 +185,7 @@ class RateClaim(Statement):
         Raises
         ------
         ValueError
-            If they cover fewer decades than the claim needs.
+            If the values cover fewer decades than the claim needs.
         """
         return axis.values(setting, decades=self._decades)
 
@@ -197,7 +198,7 @@ class RateClaim(Statement):
 
     @property
     def basis(self) -> Inequality:
-        """The owner of its symbols and hypotheses: the theorem that it is based on."""
+        """The owner of the symbols and hypotheses, i.e. the theorem on which the claim is based."""
         return self.theorem
 
     @property
@@ -213,7 +214,7 @@ class RateClaim(Statement):
         """Determine the order of decay over three decades of each variable.
 
         If the statement's own schedules do not refute it, other families of schedules are tried,
-        and the readings of those that do are added.
+        and the readings of those that refute it are added.
         """
         own = tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
         if worst_of(own).outcome is Outcome.REFUTED:
@@ -224,7 +225,7 @@ class RateClaim(Statement):
 
     @property
     def why_not_searched(self) -> str:
-        """Why it cannot be refuted: missing hypotheses, or unknown constants of the bound."""
+        """Why the claim cannot be refuted: missing hypotheses or unknown constants of the bound."""
         regimes = self.regimes.values()
         if regimes and not any(self._can_be_refuted_on(regime.setting) for regime in regimes):
             unknown = (
@@ -234,7 +235,7 @@ class RateClaim(Statement):
         return lost_in(self.theorem)
 
     def _can_be_refuted_on(self, setting: Setting) -> bool:
-        """Return whether its truth could exceed a known bound or has a known limit."""
+        """Return whether the truth could exceed a known bound or has a known limit."""
         theorem = self.theorem
         values = theorem_values(theorem, constants_of(theorem.constants, setting))
         in_bound = theorem.bound.free_symbols
@@ -268,7 +269,7 @@ class RateClaim(Statement):
     ) -> KnownDecay | None:
         """Return a known lower bound on the truth, if it decays too slowly for the claimed order.
 
-        None if no such bound is known. A direction makes no claim about limits.
+        Return None if no such bound is known. A direction makes no claim about limits.
         """
         limit = known_limit(self.theorem.quantity, settings)
         values = theorem_values(self.theorem, self.theorem.constants(settings[-1])) if limit else {}
@@ -289,7 +290,8 @@ class RateClaim(Statement):
         grid, theorem = self.values(axis, setting), self.theorem_on(axis)
         settings = self.settings_along(axis, setting)
         values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
-        # Before the hypotheses, so that an empty claim is reported even if none of them is met.
+        # This comes before the hypotheses, so that an empty claim is reported even if none of them
+        # is met.
         orders = self.orders_along(axis, values)
         checks = worst_hypotheses([theorem.hypotheses_without_run(one) for one in settings])
         if not all(check.holds for check in checks):
@@ -315,7 +317,7 @@ class RateClaim(Statement):
         return self._trial_of(axis_reading(axis, grid, comparisons, orders, known))
 
     def _first_judged(self, grid: Sequence[int]) -> int:
-        """Return the index of the first value judged, the beginning of the last decade."""
+        """Return the index of the first value judged, which is the beginning of the last decade."""
         return next(place for place, value in enumerate(grid) if 10 * value >= grid[-1])
 
     def _trial_in_vain(self, excess_of_bound: float) -> Trial | None:
@@ -336,19 +338,19 @@ class RateClaim(Statement):
         ratio = ratio_of(last.truth, last.bound)
         excess = reading.truth_slope - reading.claimed_slope - SLOPE_IS_MISSED
         refutes = reading.outcome is Outcome.REFUTED
-        # Both are needed, so the search maximises the smaller of the two.
+        # Both excesses are needed, so the search maximises the smaller of the two.
         return Trial.applied(ratio, refutes, min(ratio, 10.0**excess), reading.text)
 
     def judged(self, readings: Sequence[AxisReading]) -> Verdict:
         """Judge a claimed order by its slopes.
 
         A slope is fitted over the last decade. An excess over the claimed slope of at most 0.05
-        counts as the claimed order. An excess of at least 0.25 counts as another order if the bound
-        itself decays as claimed and the truth ends above it; everything else is undecided. Whatever
-        the slopes, a known limit above zero refutes a vanishing order, and a known power refutes an
-        order that falls faster. A claim of several orders is refuted if one of them is, and holds
-        if all do. If it specifies schedules only by their order, any family of such schedules can
-        refute it.
+        counts as the claimed order. An excess of at least 0.25 counts as a different order if the
+        bound itself decays as claimed and the truth ends above it. Everything else is undecided.
+        Whatever the slopes, a known limit above zero refutes a vanishing order, and a known power
+        refutes an order that falls faster. A claim of several orders is refuted if one of the
+        orders is refuted, and holds if all of them hold. If the claim specifies schedules only by
+        their order, any family of such schedules can refute it.
         """
         worst = worst_of(readings)
         texts = [*(reading.text for reading in readings), *filter(None, [worst.unseen])]
@@ -380,7 +382,7 @@ class RateClaim(Statement):
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
         """Return the claim's own conditions, in the theorem's symbols.
 
-        Conditions that only give the order of a step size are left out, because the hidden constant
+        Conditions that give only the order of a step size are left out, because the hidden constant
         carries the unit.
         """
         return self.theorem.units, [
@@ -426,12 +428,12 @@ def _read_axis(
     """Evaluate both sides, the hypotheses and the claimed order at every value of an axis."""
     grid, settings = claim.values(axis, setting), claim.settings_along(axis, setting)
     theorem = claim.theorem_on(axis)
-    # Before any run, so that an empty claim is reported whatever its hypotheses are.
+    # This comes before any run, so that an empty claim is reported whatever its hypotheses are.
     orders = claim.orders_along(axis, [values_in(theorem, [axis.order], one) for one in settings])
     known = claim.known_along(axis, settings, slope(grid, orders))
     try:
         if known is not None and known.in_floats:
-            # The deciding knowledge is computed in floats, even if the values along the axis are
+            # Known lower bounds are computed in floats, even if the values along the axis are
             # enclosed.
             raise NotEnclosedError("a stationary error")
         comparisons, slopes = _enclosed(theorem, axis.order, grid, settings)
@@ -451,7 +453,7 @@ def _enclosed(
     Raises
     ------
     NotEnclosedError
-        If one of them cannot be enclosed; the message says what.
+        If one of these cannot be enclosed; the message says which.
     """
     if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
         raise NotEnclosedError(
@@ -459,7 +461,8 @@ def _enclosed(
         )
     sides = [theorem.enclosed(settings[0], _WORK_A_VALUE)]
     if theorem.fields_of_run():
-        # All or none are enclosed, so the most expensive run comes first. Its result is cached.
+        # Either all or none are enclosed, so the most expensive run comes first. Its result is
+        # cached.
         enclosed_run(cast(Any, theorem), settings[-1], _WORK_A_VALUE)
     sides += [theorem.enclosed(one, _WORK_A_VALUE) for one in settings[1:]]
     orders = [enclosed_on(theorem, one, order) for one in settings]

@@ -30,16 +30,16 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class KnownDecay:
-    """A known lower bound on a quantity: a multiple of a power of the variable.
+    """A known lower bound on a quantity, which is a multiple of a power of the variable.
 
     Attributes
     ----------
     exponent : float
-        The exponent; zero if the quantity stays above a positive number.
+        The exponent, which is zero if the quantity stays above a positive number.
     why : str
         The reason, as a short phrase about the truth.
     in_floats : bool
-        Whether it was computed in floats and not proved by hand.
+        Whether it was computed in floats instead of being proved by hand.
     """
 
     exponent: float
@@ -48,18 +48,18 @@ class KnownDecay:
 
 
 def with_rounds(setting: Setting, rounds: int) -> Setting:
-    """Return a setting with another number of rounds, all else fixed; a schedule for `RateAxis`."""
+    """Return a setting with a different number of rounds only; a schedule for `RateAxis`."""
     return replace(setting, rounds=rounds)
 
 
 def three_decades(setting: Setting) -> tuple[int, ...]:
-    """Return numbers of rounds over three decades up to a setting's; a grid for `RateAxis`."""
+    """Return numbers of rounds, three decades up to a setting's number; a grid for `RateAxis`."""
     return tuple(max(2, round(setting.rounds / 10**k)) for k in (3, 2, 1, 0.5, 0))
 
 
 @dataclass(frozen=True)
 class RateAxis:
-    """A claimed order in one variable, with all else fixed or scheduled with it.
+    """A claimed order in one variable, with all else fixed or changing on a schedule with it.
 
     Attributes
     ----------
@@ -67,21 +67,22 @@ class RateAxis:
     order : sympy expression
         The claimed order as a function of ``variable``.
     grid : callable
-        Returns values of the variable for a setting, in increasing order over three decades.
+        Returns the variable's values for a setting, in increasing order over three decades.
     schedule : callable
-        Returns the setting with the variable at a value, and everything that the statement couples
-        to it.
+        Returns the setting with the variable, and everything that the statement couples to it, set
+        for a value.
     hypotheses : tuple of Hypothesis
-        Conditions of this claim only.
+        Conditions that belong only to this claim.
     families : mapping
-        Other schedules, by name, that the statement also allows, such as constant steps if it only
-        requires large steps. Any schedule that the hypotheses do not exclude can refute the claim.
+        Other schedules, by name, that the statement also allows, such as constant steps if it
+        requires only that steps are large. Any schedule that the hypotheses do not exclude can
+        refute the claim.
     known_decay : callable, optional
         Takes the settings along the axis and returns a power of the variable such that the truth is
-        known to be at least a multiple of it, or None. Such a power refutes a claimed order that
-        falls faster, whatever the slopes.
+        known to be at least a multiple of that power, or None. Such a power refutes a claimed order
+        that falls faster, whatever the slopes.
     under : str
-        The name of the family that this axis belongs to; empty for its own schedule.
+        The name of the family that this axis belongs to; empty for the statement's own schedule.
 
     Examples
     --------
@@ -117,8 +118,8 @@ class RateAxis:
         Raises
         ------
         ValueError
-            If it does not increase, or does not cover at least ``decades`` decades from a number
-            above 0.
+            If the grid does not increase, or does not cover at least ``decades`` decades from a
+            number above 0.
         """
         grid = tuple(self.grid(setting))
         increasing = bool(grid) and all(low < high for low, high in pairwise(grid))
@@ -132,8 +133,8 @@ class RateAxis:
 class AxisReading:
     """The results on one axis of a claimed order, over three decades.
 
-    ``known`` is a known lower bound on the truth, if it decays too slowly for the claimed order;
-    None if no such bound is known. ``slopes`` are the enclosed slopes, if all their inputs are
+    ``known`` is a known lower bound on the truth that decays too slowly for the claimed order, or
+    None if there is no such bound. ``slopes`` are the enclosed slopes, if all their inputs are
     enclosed.
     """
 
@@ -155,7 +156,7 @@ class AxisReading:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome from a known lower bound or the slope, if hypotheses hold at every value."""
+        """The outcome, from a known lower bound or the slope if hypotheses hold at every value."""
         settled = unmet(self.hypotheses)
         if settled is not None:
             return settled
@@ -171,7 +172,7 @@ class AxisReading:
     def is_left_by_the_truth(self) -> bool:
         """Whether the bound decays as claimed, and the truth ends above it by more than its error.
 
-        A truth far below its bound may be flat for arbitrarily long and still be of the claimed
+        A truth far below its bound may be flat for arbitrarily long and still have the claimed
         order. A bound with unknown constants cannot be exceeded.
         """
         last = self.comparisons[-1]
@@ -182,7 +183,7 @@ class AxisReading:
 
     @property
     def _excess(self) -> tuple[float, float]:
-        """The ends of the interval for the excess of the truth's slope over the claimed one."""
+        """The ends of the interval for the excess of the truth's slope over the claimed slope."""
         if self.slopes is not None:
             return self.slopes.excess_of_truth
         lower, upper = self.slope_ends or (self.truth_slope, self.truth_slope)
@@ -190,7 +191,7 @@ class AxisReading:
 
     @property
     def evidence(self) -> Evidence:
-        """The evidence of the last truth, with the slope's own interval if truths are sampled."""
+        """The evidence for the last truth, with the slope's own interval if truths are sampled."""
         seen = f"read off {self.axis.variable} = {self.grid[0]} .. {self.grid[-1]}"
         if self.known is not None:
             seen = f"the truth's is known, hypotheses are {seen}"
@@ -209,7 +210,7 @@ class AxisReading:
 
     @property
     def unseen(self) -> str:
-        """A sentence on rare events samples may have missed, if they leave a slope undecided."""
+        """A sentence on rare events that samples may have missed, if a slope is then undecided."""
         if self.slope_ends is None or self.outcome is not Outcome.UNDECIDED:
             return ""
         lower, upper = self.slope_ends
@@ -220,7 +221,7 @@ class AxisReading:
 
     @property
     def text(self) -> str:
-        """The slopes in a line; a bound without known constants has none."""
+        """The slopes in a line; a bound without known constants has no slope."""
         bound = "" if math.isnan(self.bound_slope) else f"bound {self.bound_slope:+.2f}, "
         known = "" if self.known is None else f"; the truth {self.known.why}"
         under = f", {self.axis.under}" if self.axis.under else ""
@@ -248,7 +249,7 @@ class EnclosedSlopes:
     def of(
         cls, grid: Sequence[int], sides: Sequence[EnclosedSides], orders: Sequence[Value]
     ) -> EnclosedSlopes | None:
-        """Return the slopes; None if a truth or an order is not provably above zero."""
+        """Return the slopes, or None if a truth or an order is not provably above zero."""
         truth = enclosed_slope(grid, [ball(one.truth, one.truth_error) for one in sides])
         bound = enclosed_slope(grid, [ball(one.bound, one.bound_error) for one in sides])
         claimed = enclosed_slope(grid, orders)
@@ -258,7 +259,7 @@ class EnclosedSlopes:
 
 
 def enclosed_slope(grid: Sequence[int], values: Sequence[Value]) -> arb:
-    """Return an enclosure of the slope of `slope_of_last_decade`; not finite if undefined."""
+    """Return an enclosure of the slope of `slope_of_last_decade`, not finite if undefined."""
     last = [place for place, value in enumerate(grid) if 10 * value >= grid[-1]]
     logs = [arb(grid[place]).log() for place in last]
     middle = sum(logs, arb(0)) / len(logs)
@@ -280,7 +281,7 @@ def slope_of_last_decade(
     grid : sequence of int
         Values of the variable, in increasing order.
     values : sequence of float, or of arrays (n,)
-        One for each.
+        One for each value of the grid.
     """
     last_decade = np.array(grid) >= grid[-1] / 10
     logs = np.log(np.array(grid)[last_decade])
@@ -361,10 +362,11 @@ def slope(grid: Sequence[int], values: Sequence[float]) -> float:
 def slope_ends(
     grid: Sequence[int], comparisons: Sequence[Comparison]
 ) -> tuple[float, float] | None:
-    """Return the smallest and largest slope through the intervals of sampled truths, None if exact.
+    """Return the smallest and largest slope through sampled truths' intervals, or None if exact.
 
-    A least-squares slope is a sum of logarithms with fixed weights, so it is extreme if those of
-    positive weight are at one end of their intervals, and the others at the other end.
+    A least-squares slope is a sum of logarithms with fixed weights. So it is extreme if the
+    logarithms with positive weight are at one end of their intervals, and the others at the
+    opposite end.
     """
     if all(one.evidence.replicas is None for one in comparisons):
         return None

@@ -2,13 +2,13 @@
 
 A convergence theorem is data: its bound and each hypothesis are SymPy expressions over named
 symbols, the single source for numerical evaluation, documents and manipulation. A *reading* of a
-statement is one way to interpret it: ``printed`` is the statement to the letter, including faults;
-``derived`` is the statement that its own proof gives; ``repaired`` is the printed statement with
-the changes that its proof requires, made to apply; ``tight`` is the printed form with the smallest
-constants.
+statement is one way to interpret it: ``printed`` is the statement exactly as printed, including its
+faults; ``derived`` is the statement that its own proof gives; ``repaired`` is the printed statement
+with the changes that its proof requires; ``tight`` is the printed form with the smallest constants.
 
 A kind of claim is a class that defines how it is checked, described, plotted, searched and
-certified. The defaults here refuse, in one line, operations that make no sense for a kind.
+certified. By default, operations that make no sense for a kind are refused with a message of one
+line.
 """
 
 from __future__ import annotations
@@ -56,36 +56,38 @@ class Statement(ABC):
     Attributes
     ----------
     id, reading, title, source : str
-        Name, reading (as printed by default), a one-line summary, and place in the paper.
+        The name, the reading (``printed`` by default), a one-line summary, and the place in the
+        paper.
     regimes : mapping
         Named settings on which the statement is checked.
     note : str
-        How the reading differs from others, and at which equation.
+        How the reading differs from the others, and at which equation.
     kind : StatementKind
         The statement's rank in its paper: theorem, lemma, remark, ...
     refutations : tuple of Refutation
-        The faults of a refuted statement: the reason, weight and remedy of each.
+        The faults of a refuted statement, with the reason, weight and remedy of each.
     derivation : Derivation, optional
-        The last steps of the proof of this very reading.
+        The last steps of the proof of this reading.
     axes : tuple of RateAxis
-        The variables in which an order or a direction is claimed; none for an inequality.
+        The variables in which an order or a direction is claimed; empty for an inequality.
     round_symbols : tuple of RoundSymbol
         Symbols whose values depend on the trajectory.
     family : Family, optional
-        Settings in which to search for a refutation, and over which to map the statement.
+        The settings in which to search for a refutation and over which to map the statement.
     search_space : SearchSpace, optional
-        Settings with their own search, if the statement is about such settings.
+        Settings that have their own search, if the statement is about such settings.
     repair : Repair, optional
         The changes that turn the printed statement into this repaired reading.
     own_run : OwnRun, optional
-        Its algorithm with the steps that it requires, on any problem, for comparison with others.
+        The statement's algorithm with the steps that the statement requires, on any problem, for
+        comparison with other statements.
     why_not_certified : str
-        Why its kind of claim has no certificate; "" if it has one.
+        Why this kind of claim has no certificate; "" if it has one.
     searched_where, search_raises : str
         The condition that a setting must meet to count in a search, and the number that a search
         maximises.
     search_budget : int
-        Default number of settings that a search around regimes tries.
+        The default number of settings that a search around regimes tries.
     """
 
     id: str
@@ -98,7 +100,7 @@ class Statement(ABC):
     refutations: tuple[Refutation, ...] = ()
     derivation: Derivation | None = None
 
-    # Fields that only some kinds of claims define; empty for others.
+    # Fields that only some kinds of claims define. They are empty for the others.
     axes: tuple[Any, ...] = field(default=(), init=False, repr=False)
     round_symbols: tuple[RoundSymbol, ...] = field(default=(), init=False, repr=False)
     family: Family | None = field(default=None, init=False, repr=False)
@@ -113,7 +115,7 @@ class Statement(ABC):
     @property
     @abstractmethod
     def basis(self) -> Basis:
-        """The owner of its symbols and hypotheses: itself, or the theorem that it is based on."""
+        """The owner of the symbols and hypotheses, which is this statement or its theorem."""
 
     @property
     @abstractmethod
@@ -122,7 +124,7 @@ class Statement(ABC):
 
     @property
     def conditions(self) -> tuple[Hypothesis, ...]:
-        """All its conditions: the hypotheses of its basis, then those of single assertions."""
+        """All conditions: the hypotheses of the basis, followed by those of single assertions."""
         further = (h for assertion in self.assertions for h in assertion.hypotheses)
         return (*self.basis.hypotheses, *further)
 
@@ -133,20 +135,20 @@ class Statement(ABC):
         Raises
         ------
         ValueError
-            If the statement is not about such a setting at all.
+            If the statement does not cover such a setting at all.
         """
 
     def verdict_and_curve(
         self, setting: Setting | LearningSetting, sampling: Sampling
     ) -> tuple[Verdict, BoundCurve | None]:
-        """Return the verdict, and both sides over a run or a variable if there is one.
+        """Return the verdict, and both sides over a run or a variable, if there is one.
 
         The truth behind both is computed once.
         """
         return self.verdict(setting, sampling), None
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return its symbols' units, and the formulas to check, with their places.
+        """Return the units of the symbols, and the formulas to check with their places.
 
         Statements about probabilities and counts have no units.
         """
@@ -154,11 +156,11 @@ class Statement(ABC):
 
     @property
     def why_not_searched(self) -> str:
-        """Why no setting can refute it, in brief; "" if one may."""
+        """A short reason why no setting can refute the statement; "" if a setting may."""
         return "nothing says when a setting refutes a claim of its kind"
 
     def check_searchable(self) -> None:
-        """Raise ValueError, saying why, if no setting can refute it."""
+        """Raise ValueError, saying why, if no setting can refute the statement."""
         if self.why_not_searched:
             raise ValueError(
                 f"theorem must be one that a setting can refute, got {self.name}: "
@@ -166,12 +168,12 @@ class Statement(ABC):
             )
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
-        """Return how close a setting comes to refuting it, computing the most expensive parts last.
+        """Return how close a setting comes to refuting this, computing expensive parts last.
 
         Raises
         ------
         ValueError
-            If it is not about such a setting at all, or no setting can refute it.
+            If the statement does not cover such a setting at all, or if no setting can refute it.
         """
         raise ValueError(f"theorem must be of a kind that is searched, got {self.name}")
 
@@ -181,21 +183,21 @@ class Statement(ABC):
         Raises
         ------
         ValueError
-            If it has no certificates.
+            If the statement has no certificates.
         """
         raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
 
     def constants_not_finite(self, regime: str) -> str:
-        """Return a text on which constants are infinite or undefined in a regime; "" for none."""
+        """Return a text that names constants that are infinite or undefined in a regime, or ""."""
         return ""
 
     @property
     def bound_on_run(self) -> tuple[BoundedQuantity, sp.Expr] | None:
-        """The quantity of a run and its bound, definitions substituted; None for other claims."""
+        """The quantity of a run and its bound, with definitions substituted, or None."""
         return None
 
     def fields_of_run(self) -> frozenset[str]:
-        """Return the names of the quantities of a run that it uses; none if it uses no run."""
+        """Return the names of the quantities of a run that are used; empty if no run is used."""
         return frozenset()
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
@@ -205,7 +207,7 @@ class Statement(ABC):
         )
 
     def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
-        """Compute its quantity round by round along a run, even if the statement does not apply."""
+        """Compute the quantity round by round along a run, even if the statement does not apply."""
         raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
@@ -228,14 +230,16 @@ class Basis(Statement):
     ----------
     hypotheses : tuple of Hypothesis
     domain : callable
-        Returns the setting in the paper's terms, by default unchanged; raises ValueError for one
-        that the statement is not about at all.
+        Returns the setting in the paper's terms, by default unchanged. It raises ValueError if the
+        statement does not cover such a setting at all.
     definitions : mapping
-        Symbols that abbreviate expressions in others.
+        Symbols that abbreviate expressions in other symbols.
     symbols : tuple of Symbol
-        Symbols that appear in none of its formulas, but in its texts or in a corollary's orders.
+        Symbols that appear in no formula of the statement, but in its texts or in a corollary's
+        orders.
     read_as : mapping
-        Symbols that mean something else in this reading, each with a symbol that gives the meaning.
+        Symbols that mean something else in this reading, each mapped to a symbol that gives the
+        meaning.
 
     The other attributes are those of `Statement`.
     """
@@ -256,13 +260,13 @@ class Basis(Statement):
         check_fields(self, of, **{"regimes": regimes_of(Regime), **self.checks})
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
-        """Return the formulas that define its symbols."""
+        """Return the formulas that define the statement's symbols."""
         conditions = (item.condition for item in self.hypotheses)
         return (*conditions, *self.definitions, *self.definitions.values(), *self.symbols)
 
     @cached_property
     def _said(self) -> tuple[tuple[Symbol, Any], ...]:
-        """Its symbols, each with the symbol that gives its meaning in this reading."""
+        """The statement's symbols, each with the symbol that gives its meaning in this reading."""
         return tuple((one, self.read_as.get(one, one)) for one in declared_in(self._formulas()))
 
     @cached_property
@@ -272,7 +276,7 @@ class Basis(Statement):
 
     @cached_property
     def units(self) -> Mapping[sp.Symbol, Unit]:
-        """The unit of each symbol; empty if one of them has no unit."""
+        """The unit of each symbol; empty if a symbol has no unit."""
         known: dict[sp.Symbol, Unit] = {
             one: as_.unit for one, as_ in self._said if as_.unit is not None
         }
@@ -280,18 +284,18 @@ class Basis(Statement):
 
     @cached_property
     def quantities(self) -> Mapping[sp.Symbol, str]:
-        """The formula for each symbol's value on a setting, where there is one."""
+        """The formula for each symbol's value on a setting, if it has one."""
         return {one: as_.number for one, as_ in self._said if isinstance(as_.number, str)}
 
     @cached_property
     def constants(self) -> NumbersOfSymbols:
-        """A function for the values of the symbols on a setting."""
+        """A function that returns the values of the symbols on a setting."""
         numbers = tuple((one, as_.number) for one, as_ in self._said if as_.number is not None)
         return NumbersOfSymbols(numbers, self.domain)
 
     @property
     def basis(self) -> Self:
-        """The statement that has the symbols and hypotheses: itself."""
+        """The statement that has the symbols and hypotheses, which is this statement itself."""
         return self
 
     def with_symbols_of(self, formulas: Sequence[sp.Basic]) -> Self:
@@ -300,7 +304,7 @@ class Basis(Statement):
         return replace(self, symbols=(*self.symbols, *declared_in(further))) if further else self
 
     def constants_not_finite(self, regime: str) -> str:
-        """Return a text on which constants are infinite or undefined in a regime."""
+        """Return a text that names the constants that are infinite or undefined in a regime."""
         given = constants_of(self.constants, self.regimes[regime].setting)
         made = dict(self.constants.numbers)
         infinite = (s for s, value in given.items() if not math.isfinite(value))
@@ -308,12 +312,12 @@ class Basis(Statement):
         return f"its symbols give {', '.join(found)}" if found else ""
 
     def hypotheses_without_run(self, setting: Any) -> tuple[HypothesisCheck, ...]:
-        """Evaluate the hypotheses that need no run on a setting.
+        """Evaluate, on a setting, the hypotheses that need no run.
 
         Raises
         ------
         ValueError
-            If the statement is not about such a setting.
+            If the statement does not cover such a setting.
         """
         values = theorem_values(self, constants_of(self.constants, setting))
         of_run = {item.symbol for item in self.round_symbols}
@@ -333,7 +337,7 @@ class Inequality(Basis):
     bound : sympy expression
     tightest : mapping
         Like ``read_as``, for constants that a paper leaves open: symbols whose values minimise the
-        bound. A true statement must hold with these values, too.
+        bound. A true statement must also hold with these values.
     """
 
     bound: sp.Expr
@@ -350,13 +354,13 @@ class Inequality(Basis):
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Its single assertion: the quantity is at most the bound."""
+        """The only assertion, which is that the quantity is at most the bound."""
         quantity = self.quantity
         return (Assertion(quantity.text, quantity.latex, Relation.AT_MOST, self.bound),)
 
     @property
     def why_not_searched(self) -> str:
-        """Which hypotheses are missing from our copy, so that nothing meets them; "" for none."""
+        """The hypotheses missing from our copy, which therefore nothing meets; "" if none are."""
         return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
@@ -370,16 +374,17 @@ class Inequality(Basis):
             return Trial.unmet(comparison.hypotheses)
         truth, bound = comparison.truth, comparison.bound
         told = comparison.outcome is not Outcome.UNDECIDED or math.isnan(truth - bound)
-        # Sides that cannot be distinguished are borderline, unless they have underflowed.
+        # If the two sides cannot be distinguished, the setting is borderline, unless they have
+        # underflowed.
         ratio = ratio_of(truth, bound) if told else float(truth > LEAST_EXCESS)
         return Trial.applied(ratio, comparison.outcome is Outcome.REFUTED)
 
     def for_certificate(self) -> Inequality:
-        """Return the statement itself; ValueError if it has no certificate."""
+        """Return the statement itself, or raise ValueError if it has no certificate."""
         return super().for_certificate() if self.why_not_certified else self
 
     def spoken_of(self, setting: Any) -> Any:
-        """Return the setting; ValueError for a kind of setting that it is not about."""
+        """Return the setting; raise ValueError if the statement covers no settings of its kind."""
         return of_runs(self, setting)
 
     @abstractmethod
@@ -387,7 +392,7 @@ class Inequality(Basis):
         """Evaluate both sides and the hypotheses on a setting."""
 
     def best_compared(self, setting: Setting, sampling: Sampling) -> Comparison:
-        """Compare both sides: enclosed if affordable, otherwise in floats or by sampling."""
+        """Compare both sides, enclosed if affordable, otherwise in floats or by sampling."""
         try:
             return Comparison.of_enclosed(self.enclosed(setting))
         except NotEnclosedError as error:
@@ -395,7 +400,7 @@ class Inequality(Basis):
 
     @abstractmethod
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what cannot be.
+        """Return both sides enclosed; NotEnclosedError says what cannot be enclosed.
 
         Parameters
         ----------
@@ -406,14 +411,14 @@ class Inequality(Basis):
 
     @abstractmethod
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
-        """Sample the quantity in each setting; None if it cannot be sampled."""
+        """Sample the quantity in each setting, or return None if it cannot be sampled."""
 
     def remark(self, setting: Setting) -> str:
-        """Return a remark to show beside a verdict on a setting, without effect on it."""
+        """Return a remark to show beside a verdict on a setting; it does not affect the verdict."""
         return ""
 
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
-        """Return the verdict from comparing both sides, enclosed if affordable."""
+        """Return the verdict from a comparison of both sides, enclosed if that is affordable."""
         spoken_of = self.spoken_of(setting)
         comparison = self.best_compared(spoken_of, sampling)
         found = self._verdict_of(comparison, spoken_of)
@@ -469,7 +474,7 @@ class Inequality(Basis):
             *(
                 (f"hypothesis '{item.name}'", item.condition)
                 for item in self.hypotheses
-                if not item.is_sign  # its formula is part of another's
+                if not item.is_sign  # its formula is part of another definition's
             ),
             *(
                 (f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False))
@@ -479,7 +484,7 @@ class Inequality(Basis):
 
 
 def lost_in(basis: Basis) -> str:
-    """Return a text that names hypotheses missing from our copy of the paper; "" for none."""
+    """Return a text that names hypotheses missing from our copy of the paper; "" if none are."""
     lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
     return f"no setting can be checked against '{'; '.join(lost)}'" if lost else ""
 
@@ -490,7 +495,7 @@ def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting
     Raises
     ------
     ValueError
-        For a learning problem.
+        If given a learning problem.
     """
     if not isinstance(setting, Setting):
         raise ValueError(f"setting must be a Setting for {statement.id}, got {setting!r}")

@@ -1,4 +1,4 @@
-"""Comparison of both sides of statements and hypotheses, with every rounding accounted for."""
+"""Comparison of both sides of statements and of hypotheses, accounting for every rounding error."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class EnclosedSides:
     truth_error, bound_error : float
         Error bounds of these values, including the rounding to floats.
     below : bool or None
-        Whether truth <= bound; None if the two overlap.
+        Whether truth <= bound, or None if the two overlap.
     hypotheses : tuple of HypothesisCheck
     """
 
@@ -97,16 +97,16 @@ class EnclosedSides:
 
     @property
     def decided(self) -> bool:
-        """Whether more digits could change nothing."""
+        """Whether more digits cannot change anything."""
         return self.below is not None and all(h.holds is not None for h in self.hypotheses)
 
 
 def enclosed_run(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE) -> Trajectory:
     """Return the enclosed trajectory of a setting, with the observables of a theorem.
 
-    A run may cost ``most`` units of `Work`, by default 2e6, about two seconds on an idle core.
-    Units are counted during the run, as the number of histories of an algorithm that counts, and
-    the number of digits that a run loses, are not known beforehand.
+    A run may cost ``most`` units of `Work`, by default 2e6, which is about two seconds on an idle
+    core. Units are counted during the run, because neither the number of histories of an algorithm
+    that counts nor the number of digits that a run loses is known beforehand.
 
     Raises
     ------
@@ -123,7 +123,8 @@ def enclosed_run(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE)
 def _affordable_trajectory(
     setting: Setting, observe: tuple[Observable, ...], most: float
 ) -> Trajectory | str:
-    # Errors are returned instead of raised so that they are cached: finding them may take seconds.
+    # Errors are returned instead of raised so that they are cached, because finding them may take
+    # seconds.
     try:
         return enclosed_trajectory(setting, observe, Work(most))
     except (NotAffineError, InexactRoundError) as error:
@@ -180,7 +181,8 @@ class _OfRun:
     def is_below(self, twin: Setting, value: Value, bound: Value) -> bool | None:
         if value != math.inf:
             return _at_most(value, bound)
-        # Values that have overflowed are proved to exceed half of OVERFLOW, and none is negative.
+        # Values that have overflowed are proved to exceed half of OVERFLOW, and no value is
+        # negative.
         share = _share_of_overflow(self.quantity, twin, self.trajectory)
         return False if bound < share * arb(OVERFLOW / 2) else None
 
@@ -212,7 +214,7 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
     Raises
     ------
     NotEnclosedError
-        If something in them cannot be enclosed; the message says what.
+        If a part of one cannot be enclosed; the message says which.
     """
     _check_worth_a_run(theorem, theorem.round_symbols, setting)
     trajectory = enclosed_run(theorem, setting, most)
@@ -224,9 +226,9 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
 
 
 def _in_fractions(theorem: _AlongRun, setting: Setting, sides: EnclosedSides) -> EnclosedSides:
-    """Decide in fractions a comparison that balls leave open, such as the tie 1/4 <= 1/4.
+    """Decide with exact fractions a comparison that balls leave open, such as the tie 1/4 <= 1/4.
 
-    At any precision, the balls of a tie overlap. Hypotheses keep the decisions from balls.
+    The balls of a tie overlap at any precision. For hypotheses, the decisions from balls are kept.
     """
     quantity = theorem.quantity
     if quantity.weights is not None:
@@ -249,7 +251,7 @@ def _observed(theorem: _AlongRun, setting: Setting) -> Sequence[Observable]:
 
 
 def enclosed_at_point(claim: _AtPoint, setting: Setting) -> EnclosedSides:
-    """Return both sides of an inequality without a run; NotEnclosedError as along a run."""
+    """Return both sides of an inequality without a run; raise NotEnclosedError as along a run."""
     _check_worth_a_run(claim, (), setting)
     return _sharpest(claim, _AtAPoint(claim.id, claim.quantity), setting)
 
@@ -257,7 +259,7 @@ def enclosed_at_point(claim: _AtPoint, setting: Setting) -> EnclosedSides:
 def _check_worth_a_run(claim: _Inequality, of_run: Sequence[RoundSymbol], setting: Setting) -> None:
     """Raise NotEnclosedError if the bound is not exact, or an equation holds only up to rounding.
 
-    Decimals of values computed in floats, such as 8 kappa, satisfy no equation exactly, and neither
+    Decimals of values computed in floats, such as 8 kappa, do not satisfy any equation exactly. Nor
     does any fraction if a schedule of step sizes contains a root.
     """
     enclosed_on(claim, setting, claim.bound)
@@ -290,7 +292,7 @@ def _refusing() -> Iterator[None]:
 
     NumPy raises TypeError or AttributeError for exact numbers where it needs floats, and fractions
     raise ZeroDivisionError where floats would be infinite. A ValueError may be about the setting
-    itself; it is raised again, with the user's own numbers, when floats are tried.
+    itself. It is raised again, with the user's own numbers, when floats are tried.
     """
     try:
         yield
@@ -321,7 +323,7 @@ def _sides(claim: _Inequality, left: _LeftSide, setting: Setting) -> EnclosedSid
 
 @cached_by_content(64)
 def _twin(setting: Setting, bits: int) -> Setting:
-    """Return the exact twin; recent ones are cached, as several statements use the same twin."""
+    """Return the exact twin; recent twins are cached, as several statements use the same twin."""
     with Balls(bits).in_use():
         return exact_setting(setting)
 
@@ -339,7 +341,7 @@ def _given_constants(
 
 
 def _float_among_constants(error: InexactRoundError) -> str:
-    """Return a message naming the line of the user's file where constants mix in a float."""
+    """Return a message that names the line of the user's file that introduces a float."""
     libraries = (_PACKAGE, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
     own = [
         line
@@ -377,7 +379,7 @@ def enclosed_constants(
     Raises
     ------
     NoExactTwinError
-        If one of them is a float, so that something has been rounded.
+        If a value is a float, which means that something has been rounded.
     """
     values = {
         symbol: exact_value(f"the constant {symbol} of {claim.id}", value)
@@ -427,12 +429,12 @@ def _quantity(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) 
 def reduced_ball(
     trajectory: Trajectory, field: str, reduction: Reduction, rounds: RoundRange
 ) -> Value:
-    """Reduce the enclosed values of rounds 0 to R to one ball; not for ``every``."""
+    """Reduce the enclosed values of rounds 0 to R to one ball; not to be used for ``every``."""
     centres, radii = rounds_and_errors(trajectory, field, rounds)
     if reduction == "last":
         return ball(float(centres[-1]), float(radii[-1]))
     if reduction == "mean":
-        # Sums by fsum are rounded once, however many terms there are.
+        # Sums by fsum are rounded only once, however many terms there are.
         total, spread = _sums(trajectory, field, rounds)
         about = ball(total, abs(total) * 2.0**-52) + ball(0.0, spread * (1 + 2.0**-50))
         return about / len(centres)
@@ -484,7 +486,7 @@ def _checked(
     else:
         single, gap = _decided(hypothesis, evaluation)
         holds, gaps = [single], [gap]
-    # The first of the smallest margins; NumPy treats undefined ones as smaller than any.
+    # The first of the smallest margins. NumPy treats undefined margins as smaller than all others.
     worst = int(np.argmin(gaps))
     both = _sides_in_numbers(hypothesis, evaluation.at(_in_round(known, worst)))
     at_round = every[0].rounds.first + worst if every else None
@@ -508,7 +510,7 @@ def _in_every_round(
     evaluation: Evaluation,
     known: _Rounds,
 ) -> tuple[list[bool | None], list[float]]:
-    """Decide a condition in each round, in intervals, or in balls if these do not decide."""
+    """Decide a condition in each round by intervals, or by balls if intervals cannot decide."""
     holds, gaps = _by_intervals(hypothesis.condition, evaluation, known)
     unknown = [place for place, each in enumerate(holds) if each is None]
     if len(unknown) > _MOST_ROUNDS:

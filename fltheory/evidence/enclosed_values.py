@@ -1,7 +1,7 @@
 """Evaluation of SymPy expressions in fractions, or in balls for irrational values.
 
 A value is a fraction (`fmpq`), a ball (`arb`) that is proved to contain it, or an infinite float.
-An expression that divides by zero, or takes the root of a negative number, is undefined and gets no
+An expression that divides by zero or takes the root of a negative number is undefined and gets no
 substitute value.
 
 If a symbol varies from round to round, all rounds are evaluated at once in intervals of floats that
@@ -43,11 +43,11 @@ def exact_value(name: str, value: Any) -> Value:
     Raises
     ------
     NoExactTwinError
-        For a finite float, or any other value that has been rounded.
+        If the value is a finite float, or has been rounded in any other way.
 
     Notes
     -----
-    NaN stands for an undefined value, and is refused only if an expression needs it.
+    NaN stands for an undefined value and is refused only if an expression needs it.
     """
     if isinstance(value, ExactNumber):
         return value.value
@@ -88,7 +88,7 @@ class Evaluation:
         self._known: dict[Any, Value] = dict(values)
 
     def at(self, values: Mapping[Any, Value]) -> Evaluation:
-        """Return an evaluation with further symbols known."""
+        """Return an evaluation in which further symbols are known."""
         fixed = {e: v for e, v in self._known.items() if not e.free_symbols & set(values)}
         return Evaluation({**fixed, **values})
 
@@ -100,7 +100,7 @@ class Evaluation:
         UndefinedError
             If it divides by zero, subtracts infinities, or takes the root of a negative number.
         NoExactTwinError
-            For functions that are not supported.
+            If a function is not supported.
         """
         if expression not in self._known:
             self._known[expression] = self._evaluated(expression)
@@ -139,7 +139,7 @@ def _multiplied(values: Sequence[Value]) -> Value:
 
 
 def _sign(value: Value) -> int | None:
-    """Return the sign -1, 0 or 1; None for a ball that does not determine it."""
+    """Return the sign -1, 0 or 1, or None for a ball that does not determine it."""
     if value > 0:
         return 1
     if value < 0:
@@ -236,7 +236,7 @@ _RULES: Mapping[Any, Callable[[Sequence[Value]], Value]] = {
 
 
 def relation_holds(condition: Relational, left: Value, right: Value) -> bool | None:
-    """Decide ``left <= right`` and the like; None if balls overlap."""
+    """Decide ``left <= right`` or a similar relation, or return None if balls overlap."""
     left, right = _comparable(left), _comparable(right)
     for kinds, relation, contrary in _RELATIONS:
         if isinstance(condition, kinds):
@@ -256,7 +256,7 @@ _RELATIONS: tuple[tuple[Any, Callable[..., bool], Callable[..., bool]], ...] = (
 
 
 def margin(condition: Relational, left: Value, right: Value) -> float:
-    """Return a condition's approximate margin: zero at the limit, or below if strict."""
+    """Return a condition's approximate margin; at the limit it is zero, or negative if strict."""
     if isinstance(condition, sp.Eq):
         return -abs(difference(left, right))
     if isinstance(condition, sp.Ge | sp.Gt):
@@ -268,14 +268,14 @@ def margin(condition: Relational, left: Value, right: Value) -> float:
 
 
 def difference(left: Value, right: Value) -> float:
-    """Return approximately ``left - right``, zero for equal infinities."""
+    """Return approximately ``left - right``, or zero for equal infinities."""
     if isinstance(left, float) or isinstance(right, float):
         return 0.0 if left == right else middle(left) - middle(right)
     return middle(left - right)
 
 
 def middle(value: Value) -> float:
-    """Return a float near the value."""
+    """Return a float close to the value."""
     return value if isinstance(value, float) else as_float(value)
 
 
@@ -296,7 +296,7 @@ def ball(centre: float, radius: float) -> Value:
 
 
 def ends(value: arb) -> tuple[float, float]:
-    """Return floats below and above a ball; infinite if the ball is not finite."""
+    """Return floats below and above a ball, which are infinite if the ball is not finite."""
     if not value.is_finite():
         return -math.inf, math.inf
     centre, radius = middle(value), half_width(value)
@@ -307,8 +307,8 @@ def ends(value: arb) -> tuple[float, float]:
 class Intervals(ReadOnlyArrays):
     """Numbers between ``low`` and ``high``, (n,) or ().
 
-    IEEE operations round to nearest, so the next float outward is a bound. Unknown values, as after
-    a division by a possible zero, have infinite intervals.
+    IEEE operations round to nearest, so the next float outwards is a bound. Values that are
+    unknown, for example after division by a possible zero, have infinite intervals.
     """
 
     low: FloatArray
@@ -346,7 +346,7 @@ class Intervals(ReadOnlyArrays):
 
 def _outward(candidates: list[FloatArray]) -> Intervals:
     every = np.array(np.broadcast_arrays(*candidates))
-    # After an undefined operation (zero times infinity), nothing is known.
+    # After an undefined operation (zero times infinity), nothing is known about the value.
     low = np.where(np.isnan(every), -np.inf, every).min(axis=0)
     high = np.where(np.isnan(every), np.inf, every).max(axis=0)
     return Intervals(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
@@ -355,7 +355,7 @@ def _outward(candidates: list[FloatArray]) -> Intervals:
 def intervals_of(
     expression: sp.Expr, fixed: Evaluation, varying: dict[sp.Symbol, Intervals]
 ) -> Intervals | None:
-    """Return an expression's values for varying symbols; None for roots and functions of these.
+    """Return an expression's values for varying symbols, or None for roots and functions of these.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Evaluation of a theorem's expressions in floats, with error bars of the inputs."""
+"""Evaluation of a theorem's expressions in floats, with error bars on the inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LAST_PLACES = 4 * float(np.finfo(np.float64).eps)
 
 
 class WithConstants(Protocol):
-    """A statement with its own symbols."""
+    """A statement that has its own symbols."""
 
     @property
     def id(self) -> str:
@@ -33,7 +33,7 @@ class WithConstants(Protocol):
 
     @property
     def definitions(self) -> Mapping[sp.Symbol, sp.Expr]:
-        """Symbols that abbreviate expressions in others."""
+        """Symbols that abbreviate expressions in other symbols."""
         ...
 
     @property
@@ -49,15 +49,15 @@ def _numeric(expression: sp.Expr) -> tuple[tuple[sp.Basic, ...], Callable[..., A
 
 
 def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
-    """Evaluate an expression; symbols may have array values, which broadcast.
+    """Evaluate an expression; symbols may have arrays as values, which broadcast.
 
-    If it is undefined (e.g. zero divided by zero), the result is NaN, without a warning; the caller
-    must report it.
+    If the expression is undefined (e.g. zero divided by zero), the result is NaN without a warning,
+    and the caller must report that.
 
     Raises
     ------
     ValueError
-        If symbols have no value; the message names them.
+        If symbols have no value; the message names these symbols.
     """
     symbols, function = _numeric(expression)
     try:
@@ -74,7 +74,7 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
 
 
 def _floats(value: Any) -> FloatArray:
-    """Return real numbers as floats: infinite if too large, and NaN if not real."""
+    """Return numbers as floats, which are infinite for too large numbers and NaN if not real."""
     if type(value) is float:
         return np.asarray(value)
     try:
@@ -88,14 +88,14 @@ def _floats(value: Any) -> FloatArray:
 def constants_of(
     constants: Callable[[Any], Mapping[sp.Symbol, Any]], setting: Any
 ) -> Mapping[sp.Symbol, Any]:
-    """Return a setting's constants, cached because hypotheses and readings share them."""
+    """Return a setting's constants, which are cached because hypotheses and readings share them."""
     return constants(setting)
 
 
 def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]) -> None:
     """Raise ValueError, naming the place of computation, if a symbol's value is not a real number.
 
-    NaN and infinity are allowed, as a constant may not exist in some setting.
+    NaN and infinity are allowed, because a constant may not exist in some settings.
     """
     for symbol, value in constants.items():
         if not _is_number(value):
@@ -106,7 +106,7 @@ def check_constants(statement: WithConstants, constants: Mapping[sp.Symbol, Any]
 
 
 def _is_number(value: Any) -> bool:
-    # A text could be converted to a float, and None to NaN.
+    # Without this check, a text could be converted to a float, and None to NaN.
     if isinstance(value, str | bytes) or np.ndim(value) > 0:
         return False
     try:
@@ -162,15 +162,16 @@ def check_hypothesis(
 
     A hypothesis that is missing from our copy of the text is left open for every setting.
 
-    Symbols that depend on the trajectory have intervals. A condition is decided if it is the same
-    at all their corners and in the middle, which may differ if there is a pole between.
+    Symbols that depend on the trajectory have intervals. A condition is decided if it has the same
+    result at all corners of the intervals and in the middle. The middle may differ from the corners
+    if there is a pole between them.
     """
     if not hypothesis.is_known:
         return HypothesisCheck.of(hypothesis, None, math.nan)
     used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
     intervals = [_interval(symbol, truth) for symbol in used]
     middle = [reduced_value(symbol, truth) for symbol in used]
-    # The middle comes first.
+    # The middle is the first row.
     sides = [
         _sides(hypothesis, {**values, **dict(zip((s.symbol for s in used), numbers, strict=True))})
         for numbers in (middle, *(product(*intervals) if used else ()))
@@ -190,12 +191,12 @@ def check_point_hypothesis(
 
 
 def reduced_value(symbol: RoundSymbol, truth: Truth) -> FloatArray:
-    """Return a symbol's value on a trajectory, an array of length one unless ``every``."""
+    """Return a symbol's value on a trajectory, which is an array of length one unless ``every``."""
     return reduced(truth.trajectory[symbol.field], symbol.reduction, symbol.rounds)
 
 
 def _interval(symbol: RoundSymbol, truth: Truth) -> tuple[FloatArray, FloatArray]:
-    # Every reduction is monotone in each of the reduced numbers.
+    # Every reduction is monotone in each of the numbers that it reduces.
     lower, upper = (
         reduced(end, symbol.reduction, symbol.rounds) for end in truth.interval(symbol.field)
     )
@@ -210,7 +211,7 @@ def _sides(
 
 
 def _margin(hypothesis: Hypothesis, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return a condition's margin, given both sides; NaN where it is undefined."""
+    """Return a condition's margin, given both sides, or NaN where it is undefined."""
     condition = hypothesis.condition
     with np.errstate(invalid="ignore"):
         if isinstance(condition, sp.Eq):

@@ -1,13 +1,13 @@
-"""Trajectories of settings with an error bar on every number, exact or sampled.
+"""Exact or sampled trajectories of settings, with an error bar on every number.
 
 The confidence intervals for a mean hold at every sample size, however rare large values are.
 
-The width of a Student interval is proportional to the sample's spread, and so is zero if a rare
+The width of a Student's t interval is proportional to the sample's spread, so it is zero if a rare
 event that dominates the mean has not been seen. The intervals here use only the range of the
 variable. For independent V_1, ..., V_n >= 0 of mean m and a share ``b`` in (0, 1) fixed beforehand,
 ``prod_i (1 - b + b V_i / m)`` is nonnegative with mean one, so it exceeds 1/delta with probability
 at most delta (Markov), and it decreases in m. Hence every m at which it exceeds 1/delta is
-rejected, together with all smaller ones. With ``y_i = V_i / m - 1 >= -1``,
+rejected, together with all smaller values of m. With ``y_i = V_i / m - 1 >= -1``,
 
 ``log(1 + b y) >= b y - psi(b) y^2,  psi(b) = -log(1 - b) - b``
 
@@ -16,10 +16,11 @@ Lemma 4.1), so the sum depends on the sample only through its mean and variance,
 1/m. Such bets follow Waudby-Smith and Ramdas, Estimating means of bounded random variables by
 betting, JRSS B 86, 2024.
 
-An upper end requires a ceiling on V: it comes from the lower end for ``ceiling - V``. If V can
-exceed the ceiling, it is still an upper end for the expectation of ``min(V, ceiling)``: the
-quadratic ``b y - psi(b) y^2`` grows with y up to ``b / (2 psi(b)) > 0``, so draws beyond the
-ceiling, whose y is below -1, make the sum smaller than draws at the ceiling would, and reject less.
+An upper end requires a ceiling on V and comes from the lower end for ``ceiling - V``. If V can
+exceed the ceiling, this is still an upper end for the expectation of ``min(V, ceiling)``. The
+reason is that the quadratic ``b y - psi(b) y^2`` grows with y up to ``b / (2 psi(b)) > 0``, so
+draws beyond the ceiling, whose y is below -1, make the sum smaller than draws at the ceiling would,
+and reject less.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory
 from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.validation import FloatArray
 
-# Shares are fixed before anything is drawn, from one for a sample that hardly varies to one for a
-# spread of a thousand times the mean. The error probability is split among them. The first gets
-# half of it, because it alone determines the width of the interval if all draws agree.
+# Shares are fixed before anything is drawn. They range from one that suits a sample that hardly
+# varies to one that suits a spread of a thousand times the mean. The error probability is split
+# among the shares. The first share gets half of it, because that share alone determines the width
+# of the interval if all draws agree.
 _SHARES = np.concatenate([[0.98], 0.75 * 2.0 ** -np.arange(0, 12)])
 _PENALTIES = -np.log1p(-_SHARES) - _SHARES
 _BUDGETS = np.concatenate([[0.5], np.full(12, 0.5 / 12)])
@@ -56,7 +58,7 @@ def least_mean(
     """Return a lower confidence bound on the expectation of a nonnegative variable.
 
     Nothing else is assumed, neither a largest value nor a variance. Even if all draws are equal,
-    the bound is below the mean by about ``log(1/error_probability)/count`` of it.
+    the bound is below the mean by a share of about ``log(1/error_probability)/count``.
 
     Parameters
     ----------
@@ -77,7 +79,7 @@ def least_mean(
         values.reshape(-1, *(1,) * mean.ndim) for values in (_SHARES, _PENALTIES, levels)
     )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # With variance over n and not n - 1, as it is the mean of (V_i - mean)^2.
+        # The variance has divisor n and not n - 1, because it is the mean of (V_i - mean)^2.
         square = (count - 1) * (standard_error / mean) ** 2
         # In t = mean/m - 1: share t - penalty (square (1 + t)^2 + t^2) >= level.
         slope = share - 2 * penalty * square
@@ -104,10 +106,11 @@ def mean_within(
     mean, standard_error, count
         As in `least_mean`.
     floor, ceiling : array
-        The variable is never below ``floor``; parts above ``ceiling`` are not covered by the upper
-        end. Infinite if unknown, and then that end is infinite as well.
+        The variable is never below ``floor``. The upper end does not cover parts above ``ceiling``.
+        If one of them is unknown, it is infinite, and so is that end of the interval.
     error_probability : float
-        Bound on the probability that an interval misses, split equally between both ends.
+        Bound on the probability that an interval misses the expectation, split equally between both
+        ends.
 
     Examples
     --------
@@ -121,7 +124,7 @@ def mean_within(
         above, below = np.maximum(mean - floor, 0.0), np.maximum(ceiling - mean, 0.0)
     lower = floor + least_mean(above, standard_error, count, half)
     upper = ceiling - least_mean(below, standard_error, count, half)
-    # A mean outside its range contradicts that end of the range, which is then treated as unknown.
+    # If a mean is outside its range, that end of the range must be wrong and is treated as unknown.
     lower = np.where(np.isfinite(floor) & (mean >= floor), lower, -np.inf)
     return lower, np.where(np.isfinite(ceiling) & (mean <= ceiling), upper, np.inf)
 
@@ -138,7 +141,7 @@ class Sampling:
     ----------
     replicas, seed : int
     error_probability : float
-        The probability that any interval of one check is wrong.
+        The probability that at least one interval of one check is wrong.
 
     Raises
     ------
@@ -178,9 +181,9 @@ class Truth:
     sampling : Sampling or None
         None if the trajectory is computed.
     ranges : mapping of str to Range, optional
-        Range of each sampled quantity; intervals then hold for every sample size. Without ranges
-        they are Student intervals, which miss rare events. These are for figures, and for runs on
-        real data, whose range is unknown.
+        Range of each sampled quantity, with which intervals are valid at every sample size. Without
+        ranges, intervals are Student's t intervals, which miss rare events. These are for figures
+        and for runs on real data, whose range is unknown.
     """
 
     trajectory: Trajectory
@@ -190,7 +193,7 @@ class Truth:
 
     @property
     def left_open(self) -> float:
-        """Width of an interval if all draws agree, as a share of the range."""
+        """The width of an interval if all draws agree, as a share of the range."""
         nothing = np.zeros(1)
         return float(self._around(nothing, nothing, nothing, nothing + 1)[1][0])
 
@@ -247,7 +250,7 @@ class Truth:
     def evidence(
         self, error: float, scope: str = "", ends: tuple[float, float] | None = None
     ) -> Evidence:
-        """Return the evidence for a quantity known to within ``error`` or between two ends."""
+        """Return the evidence for a quantity that is within ``error`` or between two ends."""
         if self.sampling is None:
             return Evidence(self.grade, error, scope=scope)
         chance, replicas = self.sampling.error_probability, self.sampling.replicas
@@ -258,13 +261,13 @@ class Truth:
 def truth(
     setting: Setting, observe: Sequence[Observable] = (), sampling: Sampling | None = None
 ) -> Truth:
-    """Run an exact engine if one applies, otherwise average over participation, otherwise sample.
+    """Run an exact engine if one applies, or else average over participation, or else sample.
 
-    If the path of participants is known beforehand, it is followed. If rounds are affine once
-    participation is known, exact moments given participation are averaged over all paths, which is
-    exact, or over drawn paths. Without noise, the moments given participation are the run itself,
-    so runs are drawn. The last truths are cached, because readings of a theorem, and mutants, share
-    them.
+    If the path of participants is known beforehand, that path is followed. If rounds are affine
+    once participation is known, exact moments given participation are averaged over all paths,
+    which is exact, or over drawn paths. Without noise, the moments given participation are the run
+    itself, so runs are drawn. The most recent truths are cached, because readings of a theorem and
+    mutants share them.
 
     Parameters
     ----------
@@ -293,7 +296,7 @@ def truth(
 
 @cached_by_content(32, as_long_as=rounds_now)
 def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
-    # A round that draws random numbers itself has no map, and is random even given its
+    # A round that draws random numbers itself has no map, and it is random even given its
     # participants.
     if guarded(setting).draws_from:
         return over_runs(setting, observe, sampling)
@@ -338,7 +341,7 @@ def _sampled(
 
 @cached_by_content(32, as_long_as=rounds_now)
 def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
-    """Compute moments, conditional on histories if rounds count; None if no engine applies.
+    """Compute moments, conditional on histories if rounds count, or None if no engine applies.
 
     If both apply and the first has no useful bound on its rounding, the second is used.
     """
@@ -352,7 +355,7 @@ def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory |
         followed = paths(setting)
     except NotAffineError:
         return trajectory
-    # Runs followed one by one may be any functions, so there is no bound on their rounding.
+    # Runs followed one by one may be arbitrary functions, so their rounding has no bound.
     return trajectory if followed.rounding_error is None else followed
 
 
@@ -363,7 +366,7 @@ def _has_no_bound(trajectory: Trajectory) -> bool:
 
 
 def _given_participation(setting: Setting, sampling: Sampling) -> Truth | None:
-    """Average over drawn paths of participants; None if that is useless or impossible."""
+    """Average over drawn paths of participants, or return None if that is useless or impossible."""
     if setting.problem.sigma == 0:
         return None
     drawn = replace(sampling, replicas=max(2, sampling.replicas // _REPLICAS_PER_PATH))
@@ -397,9 +400,9 @@ def _cut(arrays: RoundArrays, rounds: int) -> dict[str, FloatArray]:
 
 
 def exact_beginning(setting: Setting) -> Trajectory | None:
-    """Return the longest initial part of a run whose histories can be followed, None if none.
+    """Return the longest initial part of a run whose histories can be followed, or None.
 
-    It has a few rounds, or all of them if nothing is random.
+    It has a few rounds, or all rounds if nothing is random.
     """
     found: Trajectory | None = None
     followed, too_many = 0, setting.rounds + 1

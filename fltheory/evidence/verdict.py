@@ -39,14 +39,14 @@ class Outcome(Enum):
 
 
 class Scope(Enum):
-    """The scope of a verdict; the value is its name in files and tables."""
+    """The scope of a verdict; each value is its name in files and tables."""
 
     ONE_SETTING = "one setting"
     CLASS = "every loss of the class"
 
 
 class Grade(Enum):
-    """Grades of evidence; the value is what each means."""
+    """Grades of evidence; each value says what the grade means."""
 
     RATIONAL = "exact arithmetic, no rounding"
     EXACT = "enclosed: every rounding of truth, bound, constants and hypotheses accounted for"
@@ -62,12 +62,13 @@ class Evidence:
     ----------
     grade : Grade
     error : float
-        Half-width of the interval around the truth: a rounding bound, or the longer side of a
-        confidence interval, infinite if nothing bounds unseen values.
+        Half-width of the interval around the truth. It is a bound on rounding errors or the longer
+        side of a confidence interval, which is infinite if nothing bounds unseen values.
     error_probability : float
-        Probability that any interval used in the check misses; zero unless statistical.
+        Probability that at least one interval used in the check misses its value; zero unless the
+        evidence is statistical.
     replicas : int or None
-        Sample size, if statistical.
+        Sample size, if the evidence is statistical.
     scope : str
         Limits of the evidence, if any.
     ends : pair of float, optional
@@ -93,10 +94,10 @@ class HypothesisCheck:
     ----------
     name, condition, source : str
     holds : bool or None
-        None if the error interval of its value straddles the limit.
+        None if the error interval of the condition's value contains the limit.
     margin : float
-        Distance inside (positive) or outside (negative) the limit; NaN if the condition is
-        undefined, for instance by a division by zero.
+        Distance inside (positive) or outside (negative) the limit, or NaN if the condition is
+        undefined, for instance because of division by zero.
     at_round : int or None
         The round with the smallest margin, for conditions on every round.
     left, right : float
@@ -166,13 +167,13 @@ class Verdict:
     outcome : Outcome
     evidence : Evidence
     truth, bound : float
-        Both sides of the inequality; for a claimed order, the slope of the truth and the
-        claimed slope over the last decade, in logarithms.
+        Both sides of the inequality. For a claimed order, the slope of the truth and the claimed
+        slope over the last decade, in logarithms.
     hypotheses : tuple of HypothesisCheck
     detail : str
-        More about a claimed order, or both sides as fractions.
+        Details of a claimed order, or both sides as fractions.
     relation : Relation
-        The claimed relation of truth and bound; for an order, both are slopes.
+        The claimed relation between truth and bound. For an order, both are slopes.
 
     Examples
     --------
@@ -195,7 +196,7 @@ class Verdict:
 
     @property
     def scope(self) -> Scope:
-        """The scope, a single setting. Verdicts on whole classes come from `worst_case`."""
+        """The scope, i.e. a single setting. Verdicts on whole classes come from `worst_case`."""
         return Scope.ONE_SETTING
 
     @property
@@ -205,7 +206,7 @@ class Verdict:
 
     @property
     def ratio(self) -> float:
-        """truth/bound or, for a claimed order, the excess of the truth's slope; may be NaN.
+        """truth/bound or, for a claimed order, the excess of the truth's slope. It may be NaN.
 
         For a lower bound it is bound/truth, so in both cases a value above 1 violates the bound.
         """
@@ -217,7 +218,7 @@ class Verdict:
 
     @property
     def contrary(self) -> str:
-        """The sign between truth and bound if the claim is refuted."""
+        """The sign that stands between truth and bound if the claim is refuted."""
         return self.relation.contrary
 
     @property

@@ -60,7 +60,7 @@ def log_crossing(m: int, slope: float, start: float) -> float:
     slope : float
         Positive.
     start : float
-        The zero of the line, in (0, 1]; at 1 there is no crossing.
+        The zero of the line, positive; from 1 on there is no crossing.
 
     Examples
     --------

@@ -149,7 +149,7 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
     Raises
     ------
     ValueError
-        If beta is not positive or is above the value that `relate` returns, sources have different
+        If beta is not above 0, or above the value that `relate` returns, sources have different
         targets, or Q has mass on one side of the target but none next to it.
     """
     exponent = rational("beta", beta)

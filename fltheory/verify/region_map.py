@@ -45,7 +45,7 @@ class MapAxis:
     def with_points(self, points: int) -> MapAxis:
         """Return an axis over the same range with this many values, spaced in the same way.
 
-        Integers are rounded to integers, so there may be fewer values.
+        If the values are integers, new ones are rounded to integers, so there may be fewer values.
 
         Examples
         --------

@@ -1,11 +1,11 @@
-"""Rates of methods with memory, for every client loss, by Lyapunov functions from a program.
+"""Rates of methods with memory, proved for every client loss by Lyapunov functions.
 
-A method that remembers clients' gradients need not bring the model closer in every round; a
-function V of the model and the memory may decrease nevertheless. The functions tried are quadratic
-in the model, the memory and the points where its gradients were taken, plus function values. They
-do not change when clients are exchanged, so the program's size does not depend on the number of
-clients. At a given rate, the problem is linear in the function's coefficients and the multipliers
-of interpolation conditions.
+A method that remembers clients' gradients need not bring the model closer to x* in every round, but
+a function V of the model and the memory may still decrease. A semidefinite program finds V. The
+functions tried are quadratic in the model, the memory and the points where its gradients were
+taken, plus function values. These functions do not change when clients are exchanged, so the
+program's size does not depend on the number of clients. At a given rate, the problem is linear in
+the function's coefficients and the multipliers of interpolation conditions.
 """
 
 from __future__ import annotations
@@ -43,24 +43,20 @@ from fltheory.worst_case.proof.rocq_export import memory_theorem
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.slack import condition
 
-# ------------------------------------------------------------ a round in forms
-# Definitions: With K = 1, FedVARP, SCAFFOLD, MIFA and SAGA (FedVARP with one client per round) are
-#
-#     x+ = x - step (1/N sum_i y_i + surprise sum_{i in S} (g_i - y_i)),  y_i+ = g_i for i in S
-#
-# with ``g_i = grad F_i(x)``; ``surprise`` is 1/m, and 1/N for MIFA. The memory ``y_i`` is the
-# gradient of F_i at a point phi_i: the model when i was last in S, or initially, where ``y_i = 0``,
-# the minimiser of F_i. Lengths are in units with L = 1 and ``x* = 0``. Minus ``grad F_i(x*)``,
-# whose mean is zero, the memory is w_i, and the gradient at the model is u_i. A form that is
-# invariant under exchange of clients has
-#
-# - a *mean* block of ``(x, mean w, mean phi, mean u)``;
-# - a block of *differences* from those means, of ``(w, phi, u)``, as the clients' mean;
-# - coefficients of the means of ``F_i(phi_i)`` and of ``F_i(x)``, minus the tangent at x*.
-#
-# The sum of ``v_i`` over S has a variance of ``N (p - p_2)`` times the mean square of differences,
-# plus ``N (p - p_2) + N^2 (p_2 - p^2)`` times the square of the mean, where p is the probability
-# that a client is in S, and p_2 that two given clients are.
+# ------------------------------------------------------------ a round in forms Definitions: With K
+# = 1, FedVARP, SCAFFOLD, MIFA and SAGA (FedVARP with one client per round) are x+ = x - step (1/N
+# sum_i y_i + surprise sum_{i in S} (g_i - y_i)), y_i+ = g_i for i in S with ``g_i = grad F_i(x)``;
+# ``surprise`` is 1/m, and 1/N for MIFA. The memory ``y_i`` is the gradient of F_i at a point phi_i,
+# which is the model when i was last in S. If ``y_i = 0`` initially, phi_i is first the minimiser of
+# F_i. Lengths are in units with L = 1 and ``x* = 0``. The memory minus ``grad F_i(x*)`` is w_i, and
+# the gradient at the model minus ``grad F_i(x*)`` is u_i; the mean of ``grad F_i(x*)`` is zero. A
+# form that is invariant under exchange of clients has - a *mean* block of
+# ``(x, mean w, mean phi, mean u)``; - a block of *differences* from those means, of
+# ``(w, phi, u)``, as the clients' mean; - coefficients of the means of ``F_i(phi_i)`` and of
+# ``F_i(x)``, minus the tangent at x*. The sum of ``v_i`` over S has a variance of ``N (p - p_2)``
+# times the mean square of differences, plus ``N (p - p_2) + N^2 (p_2 - p^2)`` times the square of
+# the mean. Here p is the probability that a client is in S, and p_2 the probability that two given
+# clients are.
 
 Start: TypeAlias = Literal["zero", "gradients"]
 
@@ -77,7 +73,7 @@ class MemoryRound:
     n_clients : int
         N.
     participants : int
-        m; 0 where clients are present independently.
+        m, or 0 if clients are present independently.
     probability : Fraction
         The probability that a client is present.
     surprise : Fraction
@@ -85,7 +81,7 @@ class MemoryRound:
     step : Fraction
         client_lr times server_lr.
     start : {"zero", "gradients"}
-        The initial memory: nothing, or the gradients at x_0.
+        The initial memory, which is zero or the gradients at x_0.
     """
 
     n_clients: int
@@ -97,13 +93,13 @@ class MemoryRound:
 
     @classmethod
     def of(cls, algorithm: Algorithm | Schedule, participation: Participation) -> MemoryRound:
-        """Read a round off an algorithm and its participation.
+        """Return the round of an algorithm with its participation.
 
         Raises
         ------
         ValueError
-            If the method or participation is not covered (the message says why), or a step is not a
-            fraction.
+            If the method or the participation is not covered (the message says why), or if a step
+            is not a fraction.
         """
         if not isinstance(algorithm, FedVarp | Scaffold | Mifa):
             raise ValueError(
@@ -175,7 +171,7 @@ def _sampling(
 
 
 def checked_class(clients: ClientClass) -> ClientClass:
-    """Return the class if methods with memory are covered for it.
+    """Return the class if proofs for methods with memory cover it.
 
     Raises
     ------
@@ -197,7 +193,7 @@ def checked_class(clients: ClientClass) -> ClientClass:
 
 @dataclass(frozen=True, eq=False)
 class SharedForm(ReadOnlyArrays):
-    """A quadratic form invariant under exchange of clients, and coefficients of function values.
+    """A quadratic form that is invariant under exchange of clients, with function values.
 
     Attributes
     ----------
@@ -242,7 +238,7 @@ def form(
     differences: FloatArray | None = None,
     values: tuple[float, float] = (0.0, 0.0),
 ) -> SharedForm:
-    """Return a form with these parts, zero where they are left out."""
+    """Return a form with these parts; parts that are left out are zero."""
     return SharedForm(
         np.zeros((4, 4)) if means is None else means,
         np.zeros((3, 3)) if differences is None else differences,
@@ -252,7 +248,7 @@ def form(
 
 @dataclass(frozen=True, eq=False)
 class Coordinate(ReadOnlyArrays):
-    """One coefficient of a Lyapunov function, and its form now, after a round and initially.
+    """One coefficient of a Lyapunov function, with its form now, after a round and initially.
 
     Attributes
     ----------
@@ -261,8 +257,8 @@ class Coordinate(ReadOnlyArrays):
     place : (int, int)
         Row and column, for "means" and "differences".
     now, after, first : SharedForm
-        ``after`` is the mean over S, or an upper bound on it for the model's value; ``first`` is
-        for the initial memory, which is zero or holds the gradients at the model.
+        ``after`` is the mean over S or, for the model's value, an upper bound on it. ``first`` is
+        for the initial memory, which is zero or the gradients at the model.
     """
 
     name: str
@@ -291,7 +287,7 @@ class MemoryForms(ReadOnlyArrays):
         step, surprise = float(a_round.step * clients.L), float(a_round.surprise)
         x, w, phi, u = np.eye(4)
         dw, dphi, du = np.eye(3)
-        # The means after a round if the sum over S equals its mean, and the effect of its
+        # The means after a round if the sum over S equals its mean, and the effect of the sum's
         # deviation.
         reach = step * surprise
         self._mean_step = -step * w - float(step * n * a_round.surprise * p) * (u - w)
@@ -315,7 +311,7 @@ class MemoryForms(ReadOnlyArrays):
 
     @property
     def dissimilarity(self) -> SharedForm:
-        """The mean of ``||grad F_i(x*)||^2``, for zero memory, where the w_i have mean zero."""
+        """The mean of ``||grad F_i(x*)||^2`` for zero memory, when the w_i have mean zero."""
         return form(differences=_corner(3))
 
     @property
@@ -380,7 +376,7 @@ class MemoryForms(ReadOnlyArrays):
         )
 
     def _model_value(self) -> Coordinate:
-        """Return F(x)'s coefficient; F(x+) <= F(x) + <grad F(x), x+ - x> + ||x+ - x||^2/2."""
+        """Return F(x)'s coefficient, as F(x+) <= F(x) + <grad F(x), x+ - x> + ||x+ - x||^2/2."""
         u, jump, apart = np.eye(4)[3], self._jumps[0], self._apart[0]
         now = form(values=(0.0, 1.0))
         moved = np.vstack([u, self._mean_step])
@@ -405,17 +401,17 @@ def _corner(size: int) -> FloatArray:
 
 
 def _mixed(rows: FloatArray, i: int, j: int) -> FloatArray:
-    """Return the form ``2 <row_i, row_j>``, and ``<row_i, row_i>`` for i = j."""
+    """Return the form ``2 <row_i, row_j>``, or ``<row_i, row_i>`` if i = j."""
     both = np.outer(rows[i], rows[j])
     return both if i == j else both + both.T
 
 
 # ------------------------------------------------------------ Lyapunov functions
 
-_SLOWEST = 1e-7  # smallest 1 - rate searched for
+_SLOWEST = 1e-7  # smallest 1 - rate that is searched for
 _STEPS = 24
 _BITS = (32, 44, 56, 72)
-# Room above the smallest initial bounds, so that nothing is nearly singular.
+# Margin above the smallest initial bounds, so that no matrix is nearly singular.
 _ROOM = 0.01
 # If no certificate is found at a rate, 1 - rate is reduced by these factors, and then bisected.
 _BACKWARDS = (1.001, 1.01, 1.1, 2.0, 10.0)
@@ -436,7 +432,7 @@ class LyapunovCertificate(ProofFile[LyapunovProof]):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The certificate's content: the bound for all rounds, the class and the method."""
+        """The certificate's content, i.e. the bound for all rounds, the class and the method."""
         proof = self.proof
         bound = {name: text_from_above(value) for name, value in proof.bound.items()}
         drawn = f"{proof.participants} of {proof.n_clients} clients drawn uniformly"
@@ -468,7 +464,7 @@ class LyapunovCertificate(ProofFile[LyapunovProof]):
         Raises
         ------
         ValueError
-            If there is a single client, or too many.
+            If there is only one client, or if there are too many.
         """
         return memory_theorem(self.proof)
 
@@ -482,10 +478,11 @@ class LyapunovBound:
     round : MemoryRound
     client_class : ClientClass
     outcome : ClassOutcome
-        PROVED, or UNDECIDED if no function was found, which refutes nothing.
+        PROVED, or UNDECIDED if no function was found. The latter refutes nothing.
     certificate : LyapunovCertificate or None
     least_rate : float or None
-        The smallest rate at which the solver found a function, not proved; None if it found none.
+        The smallest rate at which the solver found a function, without proof, or None if it found
+        none.
     tried : str
         The kinds of function that were tried.
     """
@@ -516,12 +513,13 @@ class LyapunovBound:
         return None if self.certificate is None else self.certificate.proof.bound[name]
 
     def after(self, rounds: int, distance: float) -> float:
-        """Return the proved bound on ``E||x_R - x*||^2``; infinite if nothing is proved.
+        """Return the proved bound on ``E||x_R - x*||^2``, which is infinite if nothing is proved.
 
         Parameters
         ----------
         rounds : int
-            R; if MIFA waits for all clients, counted from the round in which the last one appears.
+            R. If MIFA waits for all clients, R is counted from the round in which the last client
+            appears.
         distance : float
             ``||x_0 - x*||``.
         """
@@ -540,16 +538,16 @@ class LyapunovBound:
 def lyapunov_bound_of(
     a_round: MemoryRound, clients: ClientClass, rate: Any = None, margin: Any = 1e-4
 ) -> LyapunovBound:
-    """Return the best rate found for a method; UNDECIDED if the checker accepts no function.
+    """Return the best rate found for a method, or UNDECIDED if the checker accepts no function.
 
     Parameters
     ----------
     a_round : MemoryRound
     clients : ClientClass
-        A class without noise and with mu above 0; both kinds of heterogeneity bound gradients at
+        A class without noise and with mu above 0. Both kinds of heterogeneity bound gradients at
         x*.
     rate : number, optional
-        The rate to prove; by default, the smallest for which a function is found.
+        The rate to prove. By default, this is the smallest rate for which a function is found.
     margin : number
         Relative amount by which 1 - rate may be smaller than the largest value found.
     """
@@ -572,7 +570,7 @@ def lyapunov_bound_of(
 def proved_gap(
     a_round: MemoryRound, clients: ClientClass, rate: Any, squared: float
 ) -> LyapunovCertificate | None:
-    """Return a proof of a bound on a weighted sum of ``E F(x_r) - F*``; None if not found.
+    """Return a proof of a bound on a weighted sum of ``E F(x_r) - F*``, or None if not found.
 
     Parameters
     ----------
@@ -580,10 +578,10 @@ def proved_gap(
     clients : ClientClass
         A class without noise and with mu above 0.
     rate : number
-        At most 1; the weight of round r of R is ``rate^(R-1-r)``.
+        A rate of at most 1. The weight of round r of R is ``rate^(R-1-r)``.
     squared : float
-        The value of ``||x_0 - x*||^2`` for which, with the class's dissimilarity, the bound is
-        minimised.
+        The value of ``||x_0 - x*||^2`` for which the bound is minimised, together with the class's
+        dissimilarity.
     """
     program = LyapunovProgram(a_round, checked_class(clients), gap=a_round.step)
     level = float(clients.dissimilarity**2 / clients.L**2)
@@ -596,7 +594,7 @@ def _least_proved(
     """Return the certificate of a rate close to the smallest that the solver found.
 
     Where functions are nearly singular, the solver accepts rates that are impossible. So only the
-    checker's verdict counts, and larger rates are tried until it accepts one.
+    checker's verdict counts, and larger rates are tried until the checker accepts one.
     """
 
     def at(away: float) -> LyapunovCertificate | None:
@@ -611,7 +609,7 @@ def _least_proved(
         failed = away
     else:
         return None
-    # A proof at the first try is as close to the solver's rate as requested.
+    # If the first attempt gives a proof, it is as close to the solver's rate as requested.
     for _ in range(_HALVINGS if failed != 1 - least else 0):
         middle = math.sqrt(away * failed)
         better = at(middle)
@@ -643,7 +641,7 @@ class LyapunovSolution(ReadOnlyArrays):
 
 
 class LyapunovProgram(ReadOnlyArrays):
-    """The three inequalities as a program, in a function's coefficients and multipliers.
+    """The three inequalities as a program whose unknowns are coefficients and multipliers.
 
     Parameters
     ----------
@@ -663,7 +661,7 @@ class LyapunovProgram(ReadOnlyArrays):
 
     @property
     def slowest(self) -> tuple[float, float]:
-        """Initial values of 1 - rate: a tenth of the slower of two processes, and less.
+        """Initial values of 1 - rate, which are a tenth of the slower of two processes, and less.
 
         The processes are the model's contraction by mu times the step, and the renewal of memory.
         """
@@ -671,7 +669,7 @@ class LyapunovProgram(ReadOnlyArrays):
         return natural / 10, min(natural / 1000, _SLOWEST)
 
     def least_rate(self) -> float | None:
-        """Return the smallest rate at which a function is found; None if there is none."""
+        """Return the smallest rate at which a function is found, or None if there is none."""
         slow = next((away for away in self.slowest if self.solution(1 - away) is not None), None)
         if slow is None:
             return None
@@ -685,13 +683,13 @@ class LyapunovProgram(ReadOnlyArrays):
     def solution(
         self, rate: float, prices: tuple[float, float] | None = None
     ) -> LyapunovSolution | None:
-        """Return the function with the smallest initial bound at a rate; None if there is none.
+        """Return the function with the smallest initial bound at a rate, or None if there is none.
 
         Parameters
         ----------
         rate : float
         prices : pair of float, optional
-            Costs of ``start`` and ``heterogeneity``; by default, both count about equally.
+            Costs of ``start`` and ``heterogeneity``. By default, both count about equally.
         """
         costs = np.zeros(len(self._scales))
         costs[-2:] = 1.0 if prices is None else np.array(prices) * self._scales[-2:] / max(prices)
@@ -707,7 +705,7 @@ class LyapunovProgram(ReadOnlyArrays):
     def _solved(
         self, rate: float, costs: FloatArray, ends: FloatArray | None = None
     ) -> LyapunovSolution | None:
-        """Solve for the unknowns; with ``ends``, also for the least eigenvalue of all blocks."""
+        """Solve for the unknowns and, if ``ends`` are given, for all blocks' least eigenvalue."""
         # SciPy takes a while to import, and reading a certificate does not need it.
         from fltheory.worst_case.semidefinite import Block, optimum
 
@@ -728,7 +726,7 @@ class LyapunovProgram(ReadOnlyArrays):
             for block, basis in self._blocks(name):
                 entries = np.array([basis.T @ getattr(column, block) @ basis for column in columns])
                 fixed = basis.T @ getattr(constant, block) @ basis
-                # Coordinates in which all entries have similar sizes.
+                # These are coordinates in which all entries have similar sizes.
                 entries = entries * scales[:, None, None]
                 sizes = np.abs(entries).sum(axis=0) + np.abs(fixed)
                 own = np.sqrt(np.maximum(np.diag(sizes), 1e-300))
@@ -796,7 +794,7 @@ class LyapunovProgram(ReadOnlyArrays):
 
     @property
     def _used(self) -> FloatArray:
-        """The conditions that each inequality uses; initial memory may be the gradients at x_0."""
+        """The conditions of each inequality; the initial memory may be the gradients at x_0."""
         used = np.ones((len(INEQUALITIES), len(PAIRS)))
         if self.round.start == "gradients":
             used[-1] = [0 not in pair for pair in PAIRS]
@@ -825,7 +823,7 @@ class LyapunovProgram(ReadOnlyArrays):
 def proved_rate(
     program: LyapunovProgram, rate: Fraction, prices: tuple[float, float] | None = None
 ) -> LyapunovCertificate | None:
-    """Return a certificate of a rate that the checker accepts; None if none is found."""
+    """Return a certificate of a rate that the checker accepts, or None if none is found."""
     best = program.solution(float(rate), prices)
     if best is None:
         return None
@@ -922,7 +920,7 @@ def _values(
 def _balanced(
     row: FloatArray, unit: Fraction, values: tuple[Fraction, Fraction], L: Fraction
 ) -> list[list[Fraction]]:
-    """Return multipliers as a matrix, raised until function values cancel exactly."""
+    """Return multipliers as a matrix, after raising them until function values cancel exactly."""
     weights = [[Fraction(0)] * 3 for _ in range(3)]
     for (a, b), value in zip(PAIRS, row, strict=True):
         weights[a][b] = round(max(float(value), 0.0) / unit) * unit

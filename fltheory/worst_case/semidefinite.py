@@ -1,6 +1,6 @@
 """Semidefinite programs, solved by Clarabel.
 
-A solver's own report is not trusted: a bound counts only once the checker has accepted its
+A solver's own report is not trusted. A bound counts only once the checker has accepted its
 multipliers in fractions, and a solver's failure proves nothing.
 """
 
@@ -18,10 +18,10 @@ from scipy.sparse import csc_array
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-# Tolerances, tried in turn until the solver succeeds, and whether it scales the data first: scaling
-# is the usual reason when it makes no progress.
+# Tolerances that are tried in order until the solver succeeds, and whether it scales the data
+# first. When the solver makes no progress, scaling is usually the reason.
 _ATTEMPTS = ((1e-11, True), (1e-11, False), (1e-9, False), (1e-7, True))
-# Conditions of nearby points are nearly the same, so linear systems must be solved accurately: with
+# Conditions of nearby points are nearly the same, so linear systems must be solved accurately. With
 # the solver's defaults, optima were wrong by up to 4e-7.
 _CARE = {
     "iterative_refinement_reltol": 1e-15,
@@ -64,7 +64,7 @@ def optimum(
     blocks: Sequence[Block],
     places: Sequence[IntArray] | None = None,
 ) -> ProgramOptimum | None:
-    """Minimise ``costs @ unknowns`` as precisely as possible; None if no point is found.
+    """Minimise ``costs @ unknowns`` as precisely as possible; return None if no point is found.
 
     Parameters
     ----------
@@ -75,12 +75,13 @@ def optimum(
         The matrix times the unknowns, plus the vector, must not be negative.
     blocks : sequence of Block
     places : sequence of arrays, optional
-        The unknowns that each block's columns belong to; by default all of them, in order.
+        The unknowns that each block's columns belong to. By default, these are all unknowns, in
+        order.
     """
     (zero, values), (rows, offsets) = equal, nonnegative
     packed = [_packed(np.concatenate([columns, fixed[None]])) for columns, fixed in blocks]
-    # The solver's own form is used, as cvxpy took several times as long to produce it as the solver
-    # takes.
+    # The solver's own input format is used, because cvxpy took several times as long to produce it
+    # as the solver takes.
     parts = [-part[:-1].T for part in packed]
     if places is not None:
         every = np.arange(len(costs))
@@ -116,7 +117,7 @@ def _spread(parts: Sequence[FloatArray], places: Sequence[IntArray], count: int)
 
 
 def _solved(*program: Any) -> Any:
-    """Return the solver's first solution, otherwise the first approximate one, otherwise None."""
+    """Return the solver's first solution, or else the first approximate one, or else None."""
     nearly = None
     for attempt in _ATTEMPTS:
         found = clarabel.DefaultSolver(*program, _settings(*attempt)).solve()

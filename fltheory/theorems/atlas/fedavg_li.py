@@ -731,9 +731,9 @@ PRINTED = RateClaim(
         "The distance is at least of order (E-1) eta ||w*||: the ratio of the two stays bounded "
         "as eta is replaced by eta/n. The bound shown, and the meaning of 'small enough', are "
         "those of the reading 'with constants'. Our copy of the text lacks the problem of the "
-        "theorem, a ridge regression; other quadratic clients with v > 0 stand for it. How small "
-        "eta must be depends on E. With one eta for every E the claim fails, because w~* tends to "
-        "a mean of the clients' minimisers and (E-1) eta to infinity."
+        "theorem, a ridge regression; other quadratic clients with v > 0 take its place. How "
+        "small eta must be depends on E. With one eta for every E the claim fails, because w~* "
+        "tends to a mean of the clients' minimisers and (E-1) eta to infinity."
     ),
 )
 

@@ -512,10 +512,10 @@ STATEMENTS: tuple[Statement, ...] = (
         LEMMA_2,
         refutations=(
             Refutation(
-                "The sums of pi_k q_k on the right stand for means over A_t. From the first round "
-                "on, sums and means are equal only if availability is a chain that starts in its "
-                "stationary distribution. The lemma requires neither such a chain nor such a "
-                "start.",
+                "The sums of pi_k q_k on the right are meant as means over A_t. From the first "
+                "round on, sums and means are equal only if availability is a chain that starts "
+                "in its stationary distribution. The lemma requires neither such a chain nor such "
+                "a start.",
                 Weight.MISSING_HYPOTHESIS,
                 "a chain that starts in its stationary distribution",
                 "derived",

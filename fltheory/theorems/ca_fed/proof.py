@@ -242,7 +242,7 @@ _TAKEN_2 = (
     "sigma_k^2 if noise does not grow over local steps, as on quadratic clients with eta_t <= 1/L.",
     "Convexity and smoothness of every client, at w_tj and w_t.",
     "Z <= eta_t^2 E(E-1)(2E-1) G^2/6 sum over A_t of q_k, which needs local models in W.",
-    "E 1(k in A_t) = pi_k in every round: the chain starts in its stationary law.",
+    "E 1(k in A_t) = pi_k in every round, because the chain starts in its stationary distribution.",
     "(22), (21) and sum over A_d of q_k <= Q give Lemma 3's bound with J_t, for step sizes that "
     "do not increase. Step 2 works in the same way.",
     "Jensen's inequality for the averaged iterate.",

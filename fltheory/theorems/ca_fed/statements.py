@@ -94,9 +94,7 @@ C_P = symbol(
     "chain_factor",
     positive=True,
 )
-T_P = symbol(
-    "T_P", "whole number in (5), see C_P", PURE, "chain_onset", nonnegative=True, integer=True
-)
+T_P = symbol("T_P", "integer in (5), see C_P", PURE, "chain_onset", nonnegative=True, integer=True)
 D = symbol("D", "sup over W and k of ||grad F_k||", GRADIENT, "largest_gradient", nonnegative=True)
 sigma = symbol(
     "sigma",
@@ -162,8 +160,8 @@ V_T = symbol(
 )
 J_T = symbol(
     "J_T",
-    "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the smallest whole number j with 2 "
-    "C_P H t lambda(P)^j <= 1, but at least T_P and at most t - 1",
+    "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the smallest integer j with 2 C_P H t "
+    "lambda(P)^j <= 1, but at least T_P and at most t - 1",
     STEP**2,
     "run_delay_sum",
     nonnegative=True,

@@ -458,7 +458,7 @@ def _corollary_4(largest: int) -> Callable[[Setting, int], Setting]:
 def _with(
     setting: Setting, rounds: int, client_lr: float, server_lr: float, cutoff: int
 ) -> Setting:
-    """Return the same object for the same numbers, so that readings share its truth."""
+    """Return the same object for the same numbers, so that all readings share its truth."""
     steps = fedau_of(setting).algorithm.local_steps
     algorithm = FedAU(client_lr, steps, cutoff=cutoff, server_lr=server_lr)
     return replace(setting, algorithm=algorithm, rounds=rounds)

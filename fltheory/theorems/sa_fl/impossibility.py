@@ -337,7 +337,7 @@ CHERNOFF = LearningClaim(
     note=(
         "Confirmed: exp(-1/6) <= 17/20 because 1 + 1/6 + 1/72 + 1/1296 = 1531/1296 > 20/17, and "
         "(1 - omega)Mn is a positive integer. 'B(Mn, epsilon)' is a misprint: P(x_2) is 4 "
-        "epsilon, as in the mean in the next line."
+        "epsilon, which is also what the mean in the next line uses."
     ),
     kind=StatementKind.STEP,
 )

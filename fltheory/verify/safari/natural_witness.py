@@ -129,7 +129,7 @@ class NaturalWitness:
 
 
 def preferred(found: Sequence[NaturalWitness]) -> Witness | None:
-    """Prefer witnesses on every path to those in expectation, then those of graver faults."""
+    """Return a witness, preferably one on every path, then one of a graver fault."""
     with_witness = [one for one in found if one.witness is not None]
     weights = list(Weight)
 
@@ -201,7 +201,7 @@ class _WitnessSearch:
         )
 
     def _parents(self) -> Sequence[Genes]:
-        """Return the settings to change: at first none, then candidates, then confirmed ones."""
+        """Return settings to change: at first none, then candidates, then ones on every path."""
         if self.tried < _RANDOM_SHARE * self._budget:
             return ()
         simple = [one for one in self._candidates if is_function_of_coins(one.witness)]

@@ -72,7 +72,7 @@ class WorstClients(ReadOnlyArrays):
         )
 
     def excess(self, rate: Fraction, heterogeneity: Fraction) -> Fraction:
-        """Return by how much a bound on the round is exceeded, or a negative number if it holds."""
+        """Return by how much a bound on the round is exceeded; if it holds, at most 0."""
         return self.after - rate * self.before - heterogeneity * self.dissimilarity
 
     def run(self) -> float:

@@ -27,14 +27,14 @@ class ProofChecker(Protocol):
     MOST_CHARACTERS: int
 
     def parsed(self, text: str) -> Any:
-        """Return the proof in a text, not yet checked; ValueError if it is not such a proof."""
+        """Return the proof in a text, not yet checked; raise ValueError if it has no such proof."""
 
     def checked(self, text: str) -> str:
-        """Return the claim that a text proves; ValueError if the proof fails."""
+        """Return the claim that a text proves; raise ValueError if the proof fails."""
 
 
 class ClassOutcome(Enum):
-    """Verdicts about a whole class of clients; the value says what each means."""
+    """Verdicts about a whole class of clients; each value says what the verdict means."""
 
     PROVED = "for every client loss of the class, by a certificate that the checker accepts"
     REFUTED = "broken by clients of the class"
@@ -53,7 +53,7 @@ class ProofFile(ABC, Generic[P]):
     Attributes
     ----------
     text : str
-        JSON, all numbers fractions.
+        JSON in which all numbers are fractions.
     checker : ProofChecker
         The checker for proofs of its kind.
     """
@@ -83,7 +83,7 @@ class ProofFile(ABC, Generic[P]):
         Raises
         ------
         ValueError
-            If the proof fails; the message names the first thing that fails.
+            If the proof fails; the message names the first check that fails.
         """
         self.checker.checked(self.text)
 
@@ -112,7 +112,7 @@ class ProofFile(ABC, Generic[P]):
         )
 
     def write(self, path: Path) -> None:
-        """Write the proof to a file, completely or not at all."""
+        """Write the proof to a file; if writing fails, leave an existing file as it was."""
         write_whole(path, self.text)
 
 
@@ -132,7 +132,7 @@ def first_accepted(kind: type[F], texts: Iterable[str], margin: float) -> F:
 
 
 def of_least_margin(prove: Callable[[float], F], margins: Iterable[float]) -> F | None:
-    """Return the proof at the first margin that has one; None if none has."""
+    """Return the proof at the first margin that has one, or None if no margin has one."""
     for margin in margins:
         try:
             return prove(margin)
@@ -144,10 +144,10 @@ def of_least_margin(prove: Callable[[float], F], margins: Iterable[float]) -> F 
 def with_values_cancelled(
     weights: list[list[Fraction]], values: Sequence[Fraction]
 ) -> list[list[Fraction]]:
-    """Return multipliers raised so that function values cancel; the last point is x*.
+    """Return multipliers, raised so that function values cancel; the last point is x*.
 
-    The multipliers between each other point and x* are raised until outgoing weights equal incoming
-    ones plus the point's entry of ``values``.
+    The multipliers between x* and every other point are raised until the point's outgoing weights
+    equal its incoming weights plus its entry of ``values``.
     """
     raised = [list(row) for row in weights]
     for point, value in enumerate(values):
@@ -177,7 +177,7 @@ def heterogeneity_text(kind: str) -> str:
 
 
 def polynomial_text(coefficients: list[Fraction]) -> str:
-    """Return a polynomial in the clients' step size, with coefficients of six digits."""
+    """Return a polynomial in the clients' step size, with six digits per coefficient."""
     powers = ["", " eta_c", " eta_c^2", " eta_c^3"]
     return " + ".join(
         f"{float(value):.6g}{power}"

@@ -1,11 +1,11 @@
-"""One-round proofs as theorems for Rocq (formerly Coq): the claim in plain mathematics.
+"""One-round proofs as theorems for Rocq (formerly Coq), with the claim in plain mathematics.
 
 The exported file states the bound for every real inner product space, every number of clients that
 the certificate covers and all losses that meet the interpolation inequality, in the terms of
 ``rocq/Round.v``. Its proof passes the claim and the multipliers to the checker of
-``rocq/OneRound.v``, which ``rocq/Bound.v`` proves sound. It remains for Rocq's kernel to compute
-the slack's blocks and to check that each is the sum of squares written out here. Further down are
-proofs of weighted averaging, of methods with memory, and about clients that come and go in bursts.
+``rocq/OneRound.v``, which ``rocq/Bound.v`` proves sound. Rocq's kernel only has to compute the
+slack's blocks and to check that each is the sum of squares written out here. Further down are
+proofs about weighted averaging, methods with memory, and clients that come and go in bursts.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ MOST_PARTICIPANTS = 1_000  # Rocq represents such numbers in unary
 
 
 def rocq_theorem(proof: Proof) -> str:
-    """Return a Rocq file whose theorems state a proof's claim, for one round and for all rounds.
+    """Return a Rocq file with theorems that state a proof's claim, for one and for all rounds.
 
     Parameters
     ----------
     proof : Proof
-        Checked before.
+        A proof that has been checked.
 
     Raises
     ------
     NotExportedError
-        If clients are present independently, or for an interval of steps, more than `MOST_STEPS`
-        local steps or more than `MOST_PARTICIPANTS` participants.
+        If clients are present independently, if the proof is for an interval of steps, or if there
+        are more than `MOST_STEPS` local steps or `MOST_PARTICIPANTS` participants.
     """
     first, last = proof.client_lr
     drawn = _drawn(proof)
@@ -81,7 +81,7 @@ def refuse_large(local_steps: int, participants: int) -> None:
 
 
 def _drawn(proof: Proof) -> Drawn:
-    """Return the participants' law, if they are drawn uniformly."""
+    """Return the participants' distribution, if they are drawn uniformly."""
     if isinstance(proof.taking_part, Drawn):
         return proof.taking_part
     raise refused("clients that come independently")
@@ -116,7 +116,7 @@ def _claim(proof: Proof) -> str:
 
 
 def _claim_fields(proof: Proof, of_draw: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of a claim; those about participation are given."""
+    """Return the fields of a claim, given those about participation."""
     lr = proof.client_lr[0]
     bound = proof.bound_at(lr)
     return {
@@ -142,7 +142,7 @@ def _certificate(proof: Proof, box: Box) -> str:
     noise = unit * bound["noise"] - last_noise
     budgets = [unit * bound["heterogeneity"] * part for part in box.budgets]
     if proof.of_descent:
-        # Coefficients of gradients at x*, which a descent does not have, are zero.
+        # A descent has no gradients at x*, so their coefficients are zero.
         budgets = [value for part in budgets for value in (Fraction(0), part)]
     blocks = _in_units(proof, slack_blocks(proof, box, lr))
     values = {
@@ -167,7 +167,7 @@ def _certificate(proof: Proof, box: Box) -> str:
 
 
 def _parts(proof: Proof) -> int:
-    """Return 2 for a descent of F, where squares count half, and 1 for the squared distance."""
+    """Return 2 for a descent of F, in which squares count half, and 1 for the squared distance."""
     return 2 if proof.of_descent else 1
 
 
@@ -177,7 +177,7 @@ def _square(proof: Proof) -> Fraction:
 
 
 def _orthogonal(proof: Proof, values: Fractions) -> str:
-    """Return the multipliers of a step's noise times earlier vectors, which have mean zero."""
+    """Return the multipliers of products of a step's noise with earlier vectors, of mean zero."""
     count = proof.local_steps - 1
     before = [(k, j) for k in range(count) for j in (*range(k), *range(count, count + k))]
     unit = 2 * proof.client_lr[0] / proof.L * _parts(proof)
@@ -191,12 +191,12 @@ def _orthogonal(proof: Proof, values: Fractions) -> str:
 
 
 def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
-    """Return the blocks multiplied by e, for gradients in their original units."""
+    """Return the blocks, multiplied by e, for gradients in their original units."""
     e = proof.L * proof.client_lr[0] * _parts(proof)
     made = {}
     for name, block in blocks.items():
         if name == "means" and proof.of_descent:
-            # Without x - x*, which is the first coordinate.
+            # The first coordinate, x - x*, is left out.
             nothing = [Fraction(0)] * (1 + len(block))
             block = [nothing, *([Fraction(0), *row] for row in block)]
         size = range(len(block))
@@ -212,7 +212,7 @@ def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, Fra
 
 @dataclass(frozen=True)
 class _Statement:
-    """The parts of the theorem on one round; the theorem on all rounds has the same parts.
+    """The parts of the theorem on one round, which the theorem on all rounds also has.
 
     Attributes
     ----------
@@ -223,9 +223,9 @@ class _Statement:
     before, floor : str
         The bound on it before the round, and the floor that a round adds.
     gain : str
-        The further decrease, as a function of the model; empty if there is none.
+        An additional decrease, as a function of the model; empty if there is none.
     speed, rate : str
-        Coefficients of the gain, and of the value before.
+        The coefficients of the gain and of the value before the round.
     """
 
     sizes: str
@@ -377,7 +377,7 @@ def _after_every_round(
     introduced: str,
     applied: str,
 ) -> Iterator[str]:
-    """Yield the theorem on all rounds, which follows from the one on a round, and its proof.
+    """Yield the theorem on all rounds, which follows from that on one round, and its proof.
 
     Parameters
     ----------
@@ -386,13 +386,13 @@ def _after_every_round(
     value : str
         The quantity that a round decreases, as a function of the model.
     gained : (str, str)
-        The further decrease: a coefficient, and a function of the model; the latter is empty if
-        there is none.
+        The additional decrease, as a coefficient and a function of the model. The function is empty
+        if there is none.
     rate, floor : str
-        Rate and floor of one round; the floor ends with the multiplication sign before the
+        Rate and floor of one round. The floor ends with the multiplication sign before the
         geometric sum over rounds.
     introduced, applied : str
-        Names of variables and hypotheses, and the arguments of the theorem on one round.
+        The names of variables and hypotheses, and the arguments of the theorem on one round.
     """
     speed, gain = gained
     start, terms = f"{rate} ^ r * ", f"((1 - {rate} ^ r) / (1 - {rate}))"
@@ -454,25 +454,24 @@ def _proof_of(said: _Statement, proof: Proof, random: str, met: str) -> Iterator
     yield "Qed.\n"
 
 
-# ------------------------------------------------------------ weighted averaging
-# A theorem's assumptions about the clients' weights in a round concern their moments: the mean and
-# the mean square of one weight, and the mean product of two. ``rocq/Averaging.v`` holds the
-# checker.
+# ------------------------------------------------------------ weighted averaging A theorem's
+# assumptions about the clients' weights in a round concern their moments, i.e. the mean and the
+# mean square of one weight, and the mean product of two. The checker is in ``rocq/Averaging.v``.
 
 
 def averaging_theorem(proof: Proof) -> str:
-    """Return a Rocq file whose theorems state the claim of a proof about weighted averaging.
+    """Return a Rocq file with theorems that state a proof's claim about weighted averaging.
 
     Parameters
     ----------
     proof : Proof
-        A proof, already checked, about independently present clients.
+        A proof about independently present clients that has been checked.
 
     Raises
     ------
     NotExportedError
-        For a descent of F, noise, a step of the server's own, an interval of steps, groups with
-        weight zero, or more than `MOST_STEPS` local steps summed over groups.
+        If the proof is about a descent of F, noise, server steps, an interval of steps or groups
+        with weight zero, or if local steps summed over groups exceed `MOST_STEPS`.
     """
     first, last = proof.client_lr
     steps = proof.local_steps * len(proof.crowds)
@@ -504,7 +503,7 @@ def _group_size(crowd: Crowd) -> int:
 
 
 def _mean_products(proof: Proof) -> list[list[Fraction]]:
-    """Return the mean products of two clients' weights; zero if a group has only one client."""
+    """Return the mean products of two clients' weights, or zero if a group has only one client."""
     crowds = proof.crowds
     return [
         [
@@ -550,7 +549,7 @@ def _averaging_certificate(proof: Proof) -> str:
     else:
         at_optimum, at_x = ([budget * part for part in box.budgets[i::2]] for i in (0, 1))
     blocks = _in_units(proof, slack_blocks(proof, box, lr))
-    # The mean of the first group's gradients at x*, which follows from the other groups'.
+    # The mean of the first group's gradients at x* follows from those of the other groups.
     place, means = 1 + proof.local_steps, [list(row) for row in blocks["means"]]
     means.insert(place, [Fraction(0)] * len(means))
     for row in means:
@@ -625,26 +624,26 @@ def _averaging_said(proof: Proof) -> Iterator[str]:
     )
 
 
-# ------------------------------------------------------------ methods with memory
-# The theorem is about the model and the memory only. The Lyapunov function belongs to the proof,
-# which passes it to the checker of ``rocq/Memory.v``.
+# ------------------------------------------------------------ methods with memory The theorem is
+# only about the model and the memory. The Lyapunov function belongs to the proof, which passes it
+# to the checker of ``rocq/Memory.v``.
 
 MOST_CLIENTS = 1_000  # Rocq represents such numbers in unary
 _MEMORY = 1  # index of the remembered gradients' mean, after x - x*
 
 
 def memory_theorem(proof: LyapunovProof) -> str:
-    """Return a Rocq file whose theorem states the claim of a proof about a method with memory.
+    """Return a Rocq file with a theorem that states a proof's claim about a method with memory.
 
     Parameters
     ----------
     proof : LyapunovProof
-        Checked before.
+        A proof that has been checked.
 
     Raises
     ------
     NotExportedError
-        If there is a single client, or more than `MOST_CLIENTS`.
+        If there is only one client, or if there are more than `MOST_CLIENTS`.
     """
     refuse(
         {
@@ -685,7 +684,7 @@ def _memory_certificate(proof: LyapunovProof) -> str:
     }
     for inequality, (form, zero) in slacks(proof).items():
         blocks = form.blocks(zero)
-        # Clients do not differ in x - x*, and the mean of the remembered gradients may be zero.
+        # Clients do not differ in x - x*, and the remembered gradients may have mean zero.
         differences = _without(blocks["differences of clients"], 0)
         means = _without(blocks["means"], _MEMORY) if zero else blocks["means"]
         values[f"{inequality}_pairs"] = pairs_listed(proof.multipliers[inequality], Fraction(1))
@@ -695,13 +694,13 @@ def _memory_certificate(proof: LyapunovProof) -> str:
 
 
 def _without(block: FractionRows, place: int) -> FractionRows:
-    """Return a block with an additional coordinate, on which it does not depend."""
+    """Return a block with an additional coordinate on which it does not depend."""
     rows = [[*row[:place], Fraction(0), *row[place:]] for row in block]
     return [*rows[:place], [Fraction(0)] * (len(block) + 1), *rows[place:]]
 
 
 def _memory_in_units(proof: LyapunovProof, block: FractionRows) -> FractionRows:
-    """Return a block with the gradients, w and u, in their original units."""
+    """Return a block with the gradients w and u in their original units."""
     units = [Fraction(1), 1 / proof.L, Fraction(1), 1 / proof.L]
     size = range(len(block))
     return [[units[i] * units[j] * block[i][j] for j in size] for i in size]
@@ -749,26 +748,27 @@ def _memory_said(proof: LyapunovProof) -> Iterator[str]:
     yield f"Qed.\n\nPrint Assumptions {_NAME}.\n"
 
 
-# ------------------------------------------------------------ clients in bursts
-# The theorem is about the law of who is present and about the model in every round. The decreasing
+# ------------------------------------------------------------ clients in bursts The theorem is
+# about the distribution of who is present and about the model in every round. The decreasing
 # function belongs to the proof, which passes it to the checker of ``rocq/Bursts.v``.
 
 MOST_IN_BURSTS, MOST_STEPS_IN_BURSTS = 20, 10
 
 
 def bursts_theorem(proof: CorrelatedProof) -> str:
-    """Return a Rocq file whose theorem states the claim of a proof about clients in bursts.
+    """Return a Rocq file with a theorem that states a proof's claim about clients in bursts.
 
     Parameters
     ----------
     proof : CorrelatedProof
-        Checked before.
+        A proof that has been checked.
 
     Raises
     ------
     NotExportedError
-        For a chain of sets, several groups of clients, noise, clients that are always present, or
-        more than `MOST_IN_BURSTS` or `MOST_STEPS_IN_BURSTS` local steps.
+        If the proof is about a chain of sets, several groups of clients, noise or clients that are
+        always present, or if there are more than `MOST_IN_BURSTS` clients or `MOST_STEPS_IN_BURSTS`
+        local steps.
     """
     refuse_rounds(proof, proof.noisy)
     head = _HEAD.replace("Descent Rounds", "Bursts")
@@ -776,7 +776,7 @@ def bursts_theorem(proof: CorrelatedProof) -> str:
 
 
 def refuse_rounds(rounds: Any, noisy: bool) -> None:
-    """Refuse rounds of clients in bursts that Rocq's library does not cover, or not quickly.
+    """Refuse rounds of clients in bursts that Rocq's library cannot, or cannot quickly, check.
 
     Parameters
     ----------
@@ -787,7 +787,7 @@ def refuse_rounds(rounds: Any, noisy: bool) -> None:
     Raises
     ------
     NotExportedError
-        If something is not covered; the message names the first thing.
+        If something is not covered; the message names the first such feature.
     """
     own = rounds.groups[0]
     refuse(
@@ -847,7 +847,7 @@ def _numbers_of(proof: CorrelatedProof, place: int) -> str:
 
 
 def _pairs_of(proof: CorrelatedProof, place: int, present: bool) -> str:
-    """Return the multipliers of present, or of absent, clients in a state, if there are any."""
+    """Return the multipliers of present or of absent clients in a state, if there are any."""
     for cell, weights in zip(
         proof.cells(proof.states[place]), proof.multipliers[place], strict=True
     ):
@@ -857,7 +857,7 @@ def _pairs_of(proof: CorrelatedProof, place: int, present: bool) -> str:
 
 
 def _squares_of(sums: Sums) -> str:
-    """Return a slack's blocks as squares: of means, and of each cell's differences."""
+    """Return a slack's blocks, of means and of each cell's differences, as squares."""
     blocks = sums.blocks()
     differing = {
         present: squares_listed(_in_gradients(blocks[name], members))
@@ -870,10 +870,11 @@ def _squares_of(sums: Sums) -> str:
 
 
 def _means_in_gradients(sums: Sums) -> list[Fractions]:
-    """Return a block's coordinates in terms of Rocq's, whose gradients are not minus those at x*.
+    """Return a block's coordinates in terms of Rocq's, whose gradients are not relative to x*.
 
-    In both, x - x* comes first. The block leaves out the first cell's mean gradient at x*, which
-    follows from the other cell's mean and the cells' sizes, and is zero without another cell.
+    In Rocq's coordinates, gradients at x* are not subtracted. In both, x - x* comes first. The
+    block leaves out the first cell's mean gradient at x*. This follows from the other cell's mean
+    and the cells' sizes, and is zero if there is no other cell.
     """
     count = sums.n_vectors
     first = {True: 1, False: 1 + count}
@@ -893,7 +894,7 @@ def _means_in_gradients(sums: Sums) -> list[Fractions]:
 
 
 def _in_gradients(block: FractionRows, members: int) -> FractionRows:
-    """Return a block of differences for one client, with gradients not minus those at x*."""
+    """Return a block of differences for one client, without subtracting gradients at x*."""
     size = len(block)
     rows = [_unit(size, j) for j in range(size)]
     for row in rows[:-1]:
@@ -906,7 +907,7 @@ def _unit(size: int, index: int) -> list[Fraction]:
 
 
 def _composed(block: FractionRows, rows: Sequence[Fractions]) -> FractionRows:
-    """Return a form in new coordinates, given its own coordinates in terms of them as rows."""
+    """Return a form in new coordinates; the rows are the old coordinates in terms of the new."""
     size = range(len(rows[0]))
     half = [
         [

@@ -1,9 +1,9 @@
-"""The parts of Rocq files: numbers, lists, records and sums of squares.
+"""The building blocks of Rocq files: numbers, lists, records and sums of squares.
 
 A positive semidefinite block S of a slack is written out as ``S = sum_k d_k (l_k)^2`` with all
 ``d_k`` nonnegative. A factorisation in floats, rounded to dyadic fractions, gives the first
-squares; the remainder is diagonally dominant, and so a sum of squares of single coordinates and of
-pairs.
+squares. The remainder is diagonally dominant, so it is a sum of squares of single coordinates and
+of pairs of coordinates.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def refused(what: str) -> NotExportedError:
 
 
 def refuse(present: Mapping[str, bool]) -> None:
-    """Refuse a proof that has one of these features, and name it.
+    """Refuse a proof that has one of these features, and name the feature.
 
     Raises
     ------
     NotExportedError
-        If one is present; the message names the first.
+        If one is present; the message names the first one.
     """
     for what, is_there in present.items():
         if is_there:
@@ -64,7 +64,7 @@ def real(value: Fraction | int) -> str:
 
 
 def wrapped(text: str, indent: int = 0) -> str:
-    """Return text in lines of at most 100 characters, broken at spaces."""
+    """Return the text in lines of at most 100 characters, broken at spaces."""
     before = " " * indent
     return textwrap.fill(
         re.sub(r"\s+", " ", text), 100, initial_indent=before, subsequent_indent=before + "  ",
@@ -95,7 +95,7 @@ def defined(name: str, kind: str, fields: Mapping[str, str], *, breaks: bool = F
 
 
 def pairs_listed(weights: FractionRows, unit: Fraction) -> str:
-    """Return the multipliers of pairs, in the loss's own units instead of those with L = 1."""
+    """Return the multipliers of pairs, in the loss's own units instead of units with L = 1."""
     return listed(
         [
             f"({a}%nat, {b}%nat, {rational(unit * value)})"
@@ -122,7 +122,7 @@ def sum_of_squares(matrix: FractionRows) -> list[Square]:
     Raises
     ------
     NotExportedError
-        If it is not positive semidefinite.
+        If the matrix is not positive semidefinite.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def sum_of_squares(matrix: FractionRows) -> list[Square]:
     [(Fraction(1, 1), [Fraction(1, 1), Fraction(1, 1)])]
     """
     there = [i for i, row in enumerate(matrix) if any(row)]
-    # For a coordinate that nothing depends on, rounding could leave a negative remainder.
+    # If nothing depends on a coordinate, rounding could leave a negative remainder.
     dense = [[matrix[i][j] for j in there] for i in there]
     rounded = _rounded_squares(dense)
     dominant = _dominant_squares(_left_over(dense, rounded))
@@ -140,13 +140,13 @@ def sum_of_squares(matrix: FractionRows) -> list[Square]:
 
 
 def _at(places: Sequence[int], values: Fractions) -> Fractions:
-    """Return a list with the given values at these indices, and zeros elsewhere up to the last."""
+    """Return a list with the given values at these indices and zeros elsewhere, up to the last."""
     known = dict(zip(places, values, strict=False))
     return [known.get(place, Fraction(0)) for place in range(max(known) + 1)]
 
 
 def _rounded_squares(matrix: FractionRows) -> list[Square]:
-    """Return squares whose sum is below a matrix by about half of its least eigenvalue."""
+    """Return squares; their sum is below a matrix by about half of its least eigenvalue."""
     size = len(matrix)
     # Scale coordinates by powers of two, so that the diagonal is about one.
     scales = [_power_of_two(matrix[i][i]) for i in range(size)]
@@ -170,7 +170,7 @@ def _rounded_squares(matrix: FractionRows) -> list[Square]:
 
 
 def _power_of_two(value: Fraction) -> Fraction:
-    """Return a power of two near one over the root of a number; 1 if it is not positive."""
+    """Return a power of two near 1 over the root of a number, or 1 if it is not positive."""
     if value <= 0:
         return Fraction(1)
     exponent = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
@@ -189,7 +189,7 @@ def _left_over(matrix: FractionRows, squares: Sequence[Square]) -> FractionRows:
 
 
 def _dominant_squares(rest: FractionRows) -> list[Square] | None:
-    """Return the squares of a diagonally dominant matrix; None if it is not dominant."""
+    """Return the squares of a diagonally dominant matrix, or None if it is not dominant."""
     size = len(rest)
     found: list[Square] = []
     diagonal = [rest[i][i] for i in range(size)]
@@ -211,7 +211,7 @@ def _dominant_squares(rest: FractionRows) -> list[Square] | None:
 
 
 def _eliminated(matrix: FractionRows) -> list[Square]:
-    """Return the squares of exact elimination, whose numbers have many digits."""
+    """Return the squares from exact elimination, in which numbers have many digits."""
     rest, found = [list(row) for row in matrix], []
     for k in range(len(matrix)):
         pivot = rest[k][k]

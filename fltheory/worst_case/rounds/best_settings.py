@@ -1,6 +1,6 @@
 """Step sizes, q, K and weights with the best provable bound for given costs of rounds.
 
-The search is local: the returned bound is proved for every client of the class, and is the best of
+The search is local. The returned bound is proved for every client of the class, and is the best of
 those tried.
 """
 
@@ -24,30 +24,31 @@ from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import AveragingRound, OneRound
 
 _MOST_ROUNDS = 100_000
-# Margins of the certificate; the tighter proof is tried first.
+# Margins of the certificate, of which the tighter is tried first.
 _MARGINS = (1e-6, 1e-4)
-# The smallest rate itself has no finite residual: multipliers grow without bound close to it.
+# The smallest rate itself has no finite residual, because multipliers grow without bound close to
+# it.
 _NEAREST = 0.999
 _EVALUATIONS = 60
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of a round, in any unit; numbers are exact, as in `ClientClass`.
+    """The costs of a round, in any unit. Numbers are exact, as in `ClientClass`.
 
     Parameters
     ----------
     communication : number
-        The cost of a round with clients, apart from their computations.
+        The cost of a round with clients, apart from computations.
     local_step : number
         The cost of one local step of one client.
     server_sample : number
-        The cost of a step of the server's own, which takes one gradient.
+        The cost of a server step, which takes one gradient.
 
     Raises
     ------
     ValueError
-        If a cost is negative or not a fraction.
+        If a cost is negative or is not a fraction.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class Costs:
             object.__setattr__(self, name, exact(name, value))
 
     def of(self, a_round: OneRound) -> Fraction:
-        """Return the mean cost of a round, which has probability q of being a client round."""
+        """Return the mean cost of a round that is a client round with probability q."""
         clients = self.communication + self.local_step * (
             a_round.participants * a_round.local_steps
         )
@@ -87,12 +88,12 @@ class SettingTried:
     cost : Fraction
         The mean cost of a round.
     rounds : int or None
-        Number of rounds within the budget; None if there is no budget.
+        Number of rounds within the budget, or None if there is no budget.
     distance : Fraction or None
         ``||x_0 - x*||``.
     client_class : ClientClass
     certificate : Certificate or None
-        The certificate of the bound on a round; None if no proof was found.
+        The certificate of the bound on a round, or None if no proof was found.
     """
 
     round: OneRound
@@ -109,7 +110,7 @@ class SettingTried:
 
     @property
     def rate_per_cost(self) -> float:
-        """The rate per unit of cost, ``rate^(1/cost)``; 1 if nothing is proved."""
+        """The rate per unit of cost, ``rate^(1/cost)``, or 1 if nothing is proved."""
         return 1.0 if self.rate is None else float(self.rate) ** (1 / float(self.cost))
 
     @property
@@ -142,7 +143,8 @@ class BestSettings:
     Attributes
     ----------
     tried : tuple of SettingTried
-        The best step sizes for each q and K, the best bound first; those without a proof come last.
+        The best step sizes for each q and K. The best bound comes first, and settings without a
+        proof come last.
     """
 
     tried: tuple[SettingTried, ...]
@@ -170,10 +172,11 @@ def best_settings(
 ) -> BestSettings:
     """Find the step sizes, q and K of SAFARI with the best proved bound.
 
-    With a budget: the smallest bound on ``E||x_R - x*||^2`` after the R rounds that it pays for on
-    average. Without one: the fastest rate per unit of cost, whatever its residual. For each q and
-    K, the step sizes and the rate are found by a simplex search (Nelder and Mead), and the bound is
-    then proved in fractions; q = 1 is FedAvg, and q = 0 the server alone.
+    With a budget, the best bound is the smallest one on ``E||x_R - x*||^2`` after the R rounds that
+    the budget pays for on average. Without a budget, it is the one with the fastest rate per unit
+    of cost, whatever its residual. For each q and K, the step sizes and the rate are found by a
+    simplex search (Nelder and Mead), and the bound is then proved in fractions. If q = 1, the
+    algorithm is FedAvg; if q = 0, only the server takes steps.
 
     Parameters
     ----------
@@ -189,9 +192,9 @@ def best_settings(
     budget : number, optional
         The total cost of all rounds, in the same unit.
     distance : number, optional
-        ``||x_0 - x*||``, given with the budget.
+        ``||x_0 - x*||``, required with a budget.
     local_steps : sequence of int
-        The K to try.
+        The values of K to try.
     q : sequence of number
         Probabilities of a client round to try.
 
@@ -204,7 +207,7 @@ def best_settings(
 
     Examples
     --------
-    Everybody takes part in one step, and only the rate counts: ``step = 2/(L + mu)``.
+    If everybody takes part in one step and only the rate counts, the best step is ``2/(L + mu)``.
 
     >>> found = best_settings(
     ...     ClientClass(1, "1/10"), communication=1, eligible=4, participants=4,
@@ -245,7 +248,7 @@ def _given(budget: Any, distance: Any) -> tuple[Fraction | None, Fraction | None
 def _rounds(
     eligible: int, excluded: int, participants: int, local_steps: Sequence[int], q: Sequence[Any]
 ) -> Iterator[OneRound]:
-    """Yield the rounds to search steps for; at q = 0, K does not matter."""
+    """Yield the rounds for which steps are searched; at q = 0, K does not matter."""
     eligible = validation.whole_number("eligible", eligible, at_least=1)
     excluded = validation.whole_number("excluded", excluded, at_least=0)
     participants = validation.whole_number("participants", participants, at_least=1)
@@ -293,7 +296,8 @@ class _Search:
     distance: Fraction | None
 
     def best_steps(self) -> SettingTried | None:
-        # Logarithms of client_lr and assist_lr, and 1 - rate as a share of its largest value.
+        # A point has the logarithms of client_lr and assist_lr, and 1 - rate as a share of its
+        # largest value.
         from scipy.optimize import minimize
 
         start = -math.log(4 * float(self.clients.L) * self.round.local_steps)
@@ -327,7 +331,7 @@ class _Search:
     def _with(self, point: FloatArray) -> OneRound:
         """Return the round with a point's step sizes, rounded to three digits."""
         step, assist = (_three_digits(math.exp(min(value, 50.0))) for value in point[:2])
-        # At q = 0, the step that is searched is the server's; at q = 1, there is no other.
+        # At q = 0, the server's step is searched; at q = 1, the server takes no steps.
         if self.round.q == 0:
             assist = step
         elif self.round.q == 1:
@@ -335,7 +339,7 @@ class _Search:
         return replace(self.round, client_lr=step, assist_lr=assist)
 
     def _rate(self, played: OneRound, share: float) -> Fraction | None:
-        """Return 1 minus a share of the largest decrease; None if no rate is below 1."""
+        """Return 1 minus a share of the largest decrease, or None if no rate is below 1."""
         try:
             away = 1 - best_speed_of(played, self.clients)
         except ArithmeticError:
@@ -343,7 +347,7 @@ class _Search:
         return 1 - Fraction(f"{share * away:.6g}") if away > 1e-12 else None
 
     def _value(self, played: OneRound, share: float) -> float:
-        """Return the logarithm of the objective; 100 if there is no bound."""
+        """Return the logarithm of the objective, or 100 if there is no bound."""
         if self.rounds is None or self.distance is None:
             rate = self._rate(played, 1.0)
             return 100.0 if rate is None else math.log(max(float(rate), 1e-300)) / float(self.cost)
@@ -377,7 +381,7 @@ class _Search:
 
 
 def _simplex(first: FloatArray) -> FloatArray:
-    """Return the initial simplex: steps longer by a factor of sqrt(e), and a larger share."""
+    """Return the initial simplex, with steps longer by a factor of sqrt(e) and a larger share."""
     moves = np.diag([0.5] * len(first))
     if len(first) > 1:
         moves[-1, -1] = 0.3
@@ -393,10 +397,10 @@ def least_floor_weights(
     client_class: ClientClass,
     bound_of: Callable[[AveragingRound], float] | None = None,
 ) -> AveragingRound:
-    """Return the round with the weights, one per group, that have the smallest floor found.
+    """Return the round with the weights, one per group, for which the smallest floor was found.
 
-    Only weights with the same sum over all clients as in the round are compared. That no others
-    have a smaller floor is not proved: it is the result of a local search, from the round's own
+    Only weights with the same sum over all clients as in the round are compared. There is no proof
+    that no other weights have a smaller floor: the search is local, starting from the round's own
     weights and from weights proportional to target weight over availability.
 
     Parameters
@@ -404,13 +408,13 @@ def least_floor_weights(
     a_round : AveragingRound
     client_class : ClientClass
     bound_of : callable, optional
-        The bound to minimise instead of one round's floor, for a round with weights; it raises
-        ArithmeticError if there is none.
+        Returns the bound to minimise instead of one round's floor, given a round with weights, and
+        raises ArithmeticError if there is none.
 
     Raises
     ------
     ValueError
-        As in `best_bound`, or if the round averages over the clients present.
+        In the cases of `best_bound`, or if the round averages over the clients present.
     ArithmeticError
         If no bound is found.
     """
@@ -431,7 +435,7 @@ def least_floor_weights(
         return a_round.weighted([Fraction(share).limit_denominator(10**9) for share in shares])
 
     def log_floor(logs: FloatArray) -> float:
-        # Far out, where the rate is nearly one, nothing is found.
+        # Far from the start, where the rate is nearly one, no bound is found.
         try:
             floor = value(at(logs))
         except ArithmeticError:

@@ -15,7 +15,7 @@ from fltheory.worst_case.rounds.slack import slack_of
 if TYPE_CHECKING:
     from fltheory.worst_case.rounds.program import Program, Solution
 
-# A residual below this share of the steps' own scale counts as zero.
+# A residual below this share of the scale of the steps counts as zero.
 _NOTHING = 1e-8
 _SLOWER = (0.5, 0.1)
 
@@ -24,15 +24,15 @@ _SLOWER = (0.5, 0.1)
 class Bound:
     """A bound on one round, for all clients of a class, as the solver found it.
 
-    The bound is ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, which bounds all R by
-    iteration, or one on another `Measure`. `certificate` makes a proof of it.
+    The bound is ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, which gives a bound for every R
+    by iteration, or a bound on another `Measure`. `certificate` turns it into a proof.
 
     Attributes
     ----------
     round : OneRound or AveragingRound
     client_class : ClientClass or SmoothClass
     speed : float
-        The rate, or the decrease or gap of another measure.
+        The rate, or the decrease or gap if the measure is different.
     heterogeneity, noise, server_noise : float
         The residual is ``heterogeneity dissimilarity^2 + noise sigma^2 + server_noise
         server_sigma^2``.
@@ -58,7 +58,7 @@ class Bound:
         Raises
         ------
         AttributeError
-            For another measure.
+            If the measure is different.
         """
         return self._named("rate")
 
@@ -69,7 +69,7 @@ class Bound:
         Raises
         ------
         AttributeError
-            For another measure.
+            If the measure is different.
         """
         return self._named("decrease")
 
@@ -135,16 +135,16 @@ def best_bound_of(
     *,
     first: float = 0.0,
 ) -> Bound:
-    """Return the best bound on a round at a speed, or the one with the smallest floor.
+    """Return the best bound on a round at a given speed, or the one with the smallest floor.
 
-    With ``first``, which is the initial value of the measured quantity divided by the number of
-    rounds, the bound on the mean over these rounds is minimised instead of the floor. This is for a
-    gap or a descent of F.
+    If ``first`` is given, the bound on the mean over the rounds is minimised instead of the floor.
+    It is the initial value of the measured quantity divided by the number of rounds, and is only
+    for a gap or a descent of F.
 
     Raises
     ------
     ValueError
-        If the measure is not for this class.
+        If the measure does not cover this class.
     ArithmeticError
         If no bound is found.
     """
@@ -152,7 +152,7 @@ def best_bound_of(
 
 
 class Solver:
-    """A round's programs, and their results in the user's units.
+    """A round's programs, with their results in the user's units.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class Solver:
         self._slack = slack_of(a_round, clients, measure, given)
         self._given = given
         self._e = float(clients.L * a_round.client_lr)
-        # Costs of the budgets, in units of the larger one.
+        # Costs of the budgets, in units of the larger cost.
         self._dissimilarity = float((clients.dissimilarity / clients.L) ** 2)
         self._noise = float((clients.sigma / clients.L) ** 2)
         self._unit = max(self._dissimilarity, self._noise)
@@ -216,7 +216,7 @@ class Solver:
         return solution.decrease
 
     def least_residual(self, speed: Fraction) -> Solution | None:
-        """Return the solution with the smallest residual at a speed; None if there is none."""
+        """Return the solution with the smallest residual at a speed, or None if there is none."""
         return self._at(float(self._measure.decrease(speed, self._round, self._clients)))
 
     def _at(self, decrease: float) -> Solution | None:
@@ -232,7 +232,7 @@ class Solver:
     ) -> Solution | None:
         """Solve, then solve again in coordinates scaled by the first solution.
 
-        If the solver does worse in those, the first solution is kept.
+        If the solver does worse in the scaled coordinates, the first solution is kept.
         """
         from fltheory.worst_case.rounds.program import Program
 
@@ -253,10 +253,10 @@ class Solver:
         return solve(Program(self._slack, bases))
 
     def least_floor(self) -> Solution | None:
-        """Return the solution with the smallest residual over decrease; None if there is none."""
+        """Return the solution with the smallest residual over decrease, or None if none exists."""
         decrease = self._largest_decrease()
         if decrease <= 0:
-            # There is no rate below one: take slightly less than the largest decrease, so that the
+            # If no rate is below one, take slightly less than the largest decrease, so that the
             # residual is finite.
             return self._at(decrease - 1e-6 * (1 - decrease))
         fixed = self._fixed_noise / self._unit
@@ -267,7 +267,7 @@ class Solver:
 
         found = self._refined(decrease, solve)
         for slower in _SLOWER:
-            # Sometimes the solver fails; the solution at a slower rate then gives it a scale.
+            # If the solver fails, the solution at a slower rate gives it a scale.
             near = None if found is not None else self._at(slower * decrease)
             if near is not None:
                 found = self._near(near, solve)
@@ -275,14 +275,14 @@ class Solver:
         least = _NOTHING * float(steps) ** 2 * self._e
         if found is None or fixed > 0 or found.multipliers.budgets.sum() > least:
             return found
-        # Every rate has a floor of zero, so the smallest rate is the best.
+        # If every rate has a floor of zero, the smallest rate is the best.
         fastest = self._refined(decrease, lambda program: program.fastest(least, least)) or found
-        # A speed above the best one at any residual is the solver's error.
+        # A speed above the best speed at any residual is due to the solver's error.
         return replace(fastest, decrease=min(fastest.decrease, decrease))
 
     @property
     def _fixed_noise(self) -> float:
-        """The terms over e without multipliers: noise of last steps and of the server, start."""
+        """The terms over e without multipliers, i.e. last steps' noise, server noise and start."""
         server = float(self._server_noise * self._clients.server_sigma**2)
         return self._slack.last_noise * self._noise + (server + self._first) * float(self._per_e)
 
@@ -310,8 +310,8 @@ class Solver:
             self._round,
             self._clients,
             found if speed is None else float(speed),
-            # A round that treats all clients alike has no heterogeneity term; a small one is
-            # rounding.
+            # A round that treats all clients alike has no heterogeneity term, so a small term is a
+            # rounding error.
             heterogeneity if self._round.tells_clients_apart else 0.0,
             noise if self._clients.sigma > 0 else 0.0,
             float(self._server_noise),

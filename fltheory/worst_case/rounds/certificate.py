@@ -1,4 +1,4 @@
-"""Proofs in fractions of bounds for every client loss; only the checker decides if they hold."""
+"""Proofs in fractions of bounds for every client loss; only the checker decides their validity."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from fltheory.worst_case.rounds.measure import AnyClass, Claim, Given, Measure
 from fltheory.worst_case.rounds.one_round import Played
 from fltheory.worst_case.rounds.slack import GIVEN, Slack, slack_of
 
-# Denominators of rounded multipliers, tried in this order: the first one accepted by the checker
+# Denominators of rounded multipliers, tried in this order. The first one that the checker accepts
 # gives the shortest proof.
 _BITS = (24, 32, 40, 52)
 _DENOMINATORS, _DECIMALS = (100, 1_000, 10_000), (4, 5, 6, 7)
-# Thresholds for the solver's least eigenvalue of the slack, which is accurate to about 1e-8: within
-# `_TIGHT` a claim may be tight, and a claim that fails by more than `_LARGEST_MISS` does not fail
-# by rounding.
+# Thresholds for the solver's least eigenvalue of the slack, which is accurate to about 1e-8. Within
+# `_TIGHT`, a claim may be tight. If a claim fails by more than `_LARGEST_MISS`, rounding is not the
+# reason.
 _TIGHT = 1e-6
 _LARGEST_MISS = -1e-3
 _UNIT_MARGIN = 1e-9
@@ -75,9 +75,9 @@ class Certificate(ProofFile[Proof]):
 
     @property
     def floor(self) -> Fraction:
-        """The limit of the squared distance after many rounds, over dissimilarity^2.
+        """The limit of the squared distance after many rounds, divided by dissimilarity^2.
 
-        For a proof with a single step size and a rate below 1.
+        It exists for a proof with a single step size and a rate below 1.
         """
         bound = self.proof.bound
         return bound["heterogeneity"][0] / (1 - bound["rate"][0])
@@ -117,8 +117,9 @@ class Certificate(ProofFile[Proof]):
         Raises
         ------
         ValueError
-            For an interval of steps, a hypothesis on the run, or a proof that is too large; for
-            independently present clients, also with noise or for a descent of F.
+            If the proof is for an interval of steps, assumes a hypothesis on the run, or is too
+            large. If clients are present independently, also if there is noise or the proof is for
+            a descent of F.
         """
         proof = self.proof
         drawn = isinstance(proof.taking_part, Drawn)
@@ -127,8 +128,8 @@ class Certificate(ProofFile[Proof]):
     def covers(self, *, n_clients: int | None = None, client_lr: Any = None) -> bool:
         """Whether the certificate covers a number of clients or a client step size.
 
-        The certificate fixes the share of excluded clients and the ratio of the server's step to
-        the clients' step.
+        A certificate fixes the share of excluded clients and the ratio of the server's step to the
+        clients' step.
         """
         proof = self.proof
         if n_clients is not None and not proof.taking_part.covers(n_clients):
@@ -172,10 +173,10 @@ def certificate(bound: Bound, margin: float = 1e-6) -> Certificate:
     ----------
     bound : Bound
     margin : float
-        The relative amount by which the coefficients may exceed those of the bound and by which, if
-        no speed was given, ``1 - rate`` (or the decrease or gap) may fall below its value in the
-        bound. Coefficients that are zero up to the solver's precision become 1e-9 times the square
-        of the sum of the steps.
+        The relative amount by which the coefficients may exceed those of the bound. If no speed was
+        given, ``1 - rate`` (or the decrease or gap) may also fall below its value in the bound by
+        this amount. Coefficients that are zero up to the solver's precision become 1e-9 times the
+        square of the sum of the steps.
 
     Raises
     ------
@@ -208,7 +209,7 @@ def raised(bound: Bound, share: Fraction) -> Claim:
 
 
 def proved(a_round: Played, clients: AnyClass, claim: Claim) -> Certificate | None:
-    """Return a proof of a claim that the checker accepts; None if none is found."""
+    """Return a proof of a claim that the checker accepts, or None if none is found."""
     return next(filter(None, map(Certificate.accepted, _texts(a_round, clients, claim))), None)
 
 
@@ -232,12 +233,12 @@ def _texts(a_round: Played, clients: AnyClass, claim: Claim) -> Iterator[str]:
     bound = {name: [value] for name, value in named.items()}
     steps = (a_round.client_lr, a_round.client_lr)
     values = Fraction(0) if measure.falls else decrease
-    # First in scaled coordinates, and where those do not help, in the plain ones.
+    # Scaled coordinates are tried first and, if they do not help, the original ones.
     for scales in (sums, (1.0, 1.0, 1.0)):
         solution = Program(slack, slack.bases(*scales)).widest_slack(*sums)
         if solution is None or -solution.value < _LARGEST_MISS:
             continue
-        # A tight claim has only one proof, whose numbers are often short.
+        # A tight claim has only one proof, and its numbers are often short.
         short = _SHORT if abs(solution.value) < _TIGHT else ()
         for rounding in (*map(of_bits, _BITS), *short):
             box = rounded_box(
@@ -264,9 +265,9 @@ def rounded_box(
 ) -> Box:
     """Return multipliers as fractions, for an interval of step sizes.
 
-    The coefficient that must remain of function values at x is ``values`` times a kind's share of
-    F; for eligible clients it is lower by ``supposed`` times the multiplier of the assumption about
-    a run.
+    The coefficient of function values at x that must remain is ``values`` times a kind's share of
+    F. For eligible clients, it is lower by ``supposed`` times the multiplier of the assumption
+    about a run.
     """
     given = Fraction(0)
     pairs = {own.name: [[Fraction(0)] * len(own) for _ in range(len(own))] for own in slack.points}
@@ -305,7 +306,7 @@ _SHORT = (*map(_of_denominator, _DENOMINATORS), *map(_of_decimals, _DECIMALS))
 
 
 def _balance(weights: list[list[Fraction]], more: Fraction) -> None:
-    """Raise weights until in- and outflow of points are equal, but for ``more`` from last to 0.
+    """Raise weights until points' in- and outflow agree, except for ``more`` from the last to 0.
 
     Weights are only raised, since multipliers must not be negative.
     """
@@ -323,7 +324,7 @@ def _balance(weights: list[list[Fraction]], more: Fraction) -> None:
 
 
 def _shares(values: FloatArray, rounding: Rounding) -> list[Fraction]:
-    """Return values over their sum, as fractions that sum to one; equal shares if all are zero."""
+    """Return values over their sum as fractions of sum one, or equal shares if all are zero."""
     positive = np.maximum(values, 0.0)
     total = float(positive.sum())
     parts = positive / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
@@ -343,7 +344,7 @@ def certificate_text(
     boxes: Sequence[Box],
     given: Given | None = None,
 ) -> str:
-    """Return a certificate's JSON; a bound's coefficients are polynomials in client_lr."""
+    """Return a certificate's JSON, in which a bound's coefficients are polynomials in client_lr."""
     document = {
         "kind": checker.KIND,
         "version": checker.VERSION,
@@ -365,5 +366,5 @@ def certificate_text(
         "given": given and given.coefficients,
         "boxes": [vars(box) for box in boxes],
     }
-    # Fractions become text.
+    # Fractions are written as text.
     return json.dumps(document, indent=1, default=str) + "\n"

@@ -1,4 +1,4 @@
-"""Classes of clients that a bound is for, with constants in fractions."""
+"""Classes of clients for which bounds are proved, with constants in fractions."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ Heterogeneity: TypeAlias = Literal["optimum", "everywhere"]
 class ClientClass:
     """All clients with L-smooth, mu-strongly convex losses, in any dimension.
 
-    Numbers are exact: a `Fraction`, a whole number, text such as ``"0.1"`` or ``"1/3"``, or a
-    float, which means its shortest decimal.
+    Numbers are exact. They may be given as a `Fraction`, an integer, text such as ``"0.1"`` or
+    ``"1/3"``, or a float, which stands for its shortest decimal.
 
     Parameters
     ----------
     L, mu : number
         Smoothness and strong convexity of every client, ``0 <= mu < L``.
     heterogeneity : {"optimum", "everywhere"}
-        How clients may differ. "optimum": ``1/N sum_i ||grad F_i(x*)||^2 <= dissimilarity^2``, and
-        the program is then exact. "everywhere": ``||grad F_i(x) - grad F(x)|| <= dissimilarity``
-        for every client and x (SA-FL's sigma_G), which the program uses only at the model and at
-        x*, so it can prove bounds but not refute them.
+        How clients may differ. "optimum" means ``1/N sum_i ||grad F_i(x*)||^2 <= dissimilarity^2``;
+        the program is then exact. "everywhere" means
+        ``||grad F_i(x) - grad F(x)|| <= dissimilarity`` for every client and x (SA-FL's sigma_G).
+        The program uses this only at the model and at x*, so it can prove bounds but not refute
+        them.
     dissimilarity : number
-        sigma_* or sigma_G, above 0. Floors and residuals depend on it; rates and coefficients do
-        not.
+        sigma_* or sigma_G, above 0. Floors and residuals depend on it, but rates and coefficients
+        do not.
     sigma, server_sigma : number
         Noise of the clients' and of the server's gradients, ``E||noise||^2 <= sigma^2``.
 
     Raises
     ------
     ValueError
-        If a constant is not a fraction, or is out of range.
+        If a constant is not a fraction or is out of range.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class ClientClass:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the program's value is attained: a bound that it cannot prove is then false."""
+        """Whether the program's value is attained, so that a bound it cannot prove is false."""
         return self.heterogeneity == "optimum" and self.sigma == 0
 
 
@@ -92,8 +93,8 @@ class ClientClass:
 class SmoothClass:
     """All clients with L-smooth losses, convex or not, in any dimension.
 
-    ``||grad F_i(x) - grad F(x)|| <= dissimilarity`` for every client and x; the program uses this
-    only at the model before a round. Numbers are exact, as in `ClientClass`.
+    The bound ``||grad F_i(x) - grad F(x)|| <= dissimilarity`` holds for every client and x. The
+    program uses it only at the model before a round. Numbers are exact, as in `ClientClass`.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ class SmoothClass:
     Raises
     ------
     ValueError
-        If a constant is not a fraction, or is out of range.
+        If a constant is not a fraction or is out of range.
 
     Examples
     --------
@@ -139,7 +140,7 @@ class SmoothClass:
 
     @property
     def heterogeneity(self) -> Heterogeneity:
-        """Always "everywhere": there need not be an optimum at which to bound it."""
+        """Always "everywhere", because there need not be an optimum at which to bound it."""
         return "everywhere"
 
 
@@ -158,7 +159,7 @@ def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:
     Raises
     ------
     ValueError
-        If it is not a fraction, or out of range.
+        If it is not a fraction or is out of range.
     """
     must_be = "at least 0" if above is None else f"above {above}"
     try:

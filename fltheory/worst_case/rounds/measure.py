@@ -2,13 +2,13 @@
 
 Definitions
 -----------
-*Distance*: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, for convex clients. *Gap*: ``E||x+ -
-x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, at a given rate: summed over rounds, it
-bounds the mean, or a weighted mean, of ``E F(x_r) - F*``. *Descent*: ``E F(x+) <= F(x) - decrease
-||grad F(x)||^2 + residual``, for clients that need not be convex. F is L-smooth, so ``F(x - p) <=
-F(x) - <grad F(x), p> + L/2 ||p||^2``, and with L = 1 the right-hand side is
-``F(x) - 1/2 (||grad F(x)||^2 - ||grad F(x) - p||^2)``: so half the squared distance from grad F(x)
-takes the place of the squared distance from x*.
+*Distance*: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, for convex clients. *Gap*:
+``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, at a given rate. Its sum over
+rounds bounds the mean, or a weighted mean, of ``E F(x_r) - F*``. *Descent*:
+``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``, for clients that need not be convex. F is
+L-smooth, so ``F(x - p) <= F(x) - <grad F(x), p> + L/2 ||p||^2``, and with L = 1 the right-hand side
+is ``F(x) - 1/2 (||grad F(x)||^2 - ||grad F(x) - p||^2)``: so half the squared distance from grad
+F(x) takes the place of the squared distance from x*.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ AnyClass: TypeAlias = ClientClass | SmoothClass
 
 
 class Measure(ABC):
-    """How a bound's coefficients become those of a slack, which has L = 1 and is divided by e.
+    """How a bound's coefficients become those of a slack with L = 1 that is divided by e.
 
     Attributes
     ----------
     claim : str
-        The inequality in the wording of certificates.
+        The inequality, as certificates write it.
     speed : str
         Name of the coefficient that measures the progress of a round.
     best : str
         Whether the "least" or the "largest" speed is the best.
     start : str
-        The initial value in the bound for all rounds: "distance", ``||x_0 - x*||``, or "excess",
-        ``F(x_0) - F*``.
+        The initial value in the bound for all rounds, which is "distance", ``||x_0 - x*||``, or
+        "excess", ``F(x_0) - F*``.
     sees_optimum : bool
         Whether the gradients at x* enter.
     part : Fraction
@@ -46,7 +46,7 @@ class Measure(ABC):
     falls : int
         1 if a round decreases a square, 0 if it decreases the gap of F.
     keeps : float
-        Factor of ``||x||^2`` that remains in addition: the given rate.
+        Factor of ``||x||^2`` that remains in addition, which is the given rate.
     """
 
     claim: ClassVar[str]
@@ -67,15 +67,15 @@ class Measure(ABC):
         return float(a_round.client_lr) * decrease
 
     def coefficients(self, speed: Fraction) -> dict[str, Fraction]:
-        """Return the claim's coefficients by name, without that of the residual."""
+        """Return the claim's coefficients by name, except those of the residual."""
         return {self.speed: speed}
 
     def raised(self, speed: Fraction, share: Fraction) -> Fraction:
-        """Return a slightly worse speed, by a factor above one."""
+        """Return a speed that is slightly worse, by a factor above one."""
         return speed * (1 / share if speed > 0 else share)
 
     def unit(self, clients: AnyClass) -> Fraction:
-        """Return the factor on a coefficient of the residual, before the division by e."""
+        """Return the factor on a coefficient of the residual, before division by e."""
         return clients.L**2
 
     def floor(self, speed: float, residual: float) -> float:
@@ -100,7 +100,7 @@ class Measure(ABC):
     def clients(
         self, L: Any, mu: Any, heterogeneity: Any, sigma: Any, server_sigma: Any
     ) -> AnyClass:
-        """Return a class of clients; if mu is None, the widest for which this measure is bounded.
+        """Return a class of clients or, if mu is None, the widest that this measure covers.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class _OfConvex(Measure):
     def clients(
         self, L: Any, mu: Any, heterogeneity: Any, sigma: Any, server_sigma: Any
     ) -> AnyClass:
-        # For clients that are convex but not strongly convex, no rate is below one.
+        # If clients are convex but not strongly convex, no rate is below one.
         strong = "1/10" if mu is None else mu
         return ClientClass(L, strong, heterogeneity, sigma, server_sigma)
 
@@ -177,7 +177,7 @@ class Gap(_OfConvex):
     Attributes
     ----------
     rate : Fraction
-        At most 1; 1 for a plain mean over rounds.
+        A rate of at most 1, which is 1 for a plain mean over rounds.
     """
 
     rate: Fraction = Fraction(1)
@@ -234,7 +234,7 @@ DESCENT: Measure = _Descent()
 
 @dataclass(frozen=True)
 class Given:
-    """A theorem's assumption about a run: the mean of a sum of terms is at most zero.
+    """A theorem's assumption about a run, which is that the mean of a sum of terms is at most zero.
 
     Attributes
     ----------
@@ -284,6 +284,6 @@ class Claim:
         return {name: getattr(self, name) for name in checker.RESIDUAL}
 
     def times(self, factor: Fraction, speed: Fraction) -> Claim:
-        """Return a claim at another speed, with its residual multiplied by a factor."""
+        """Return a claim at a different speed, with its residual multiplied by a factor."""
         residual = {name: factor * value for name, value in self.residual.items()}
         return replace(self, speed=speed, **residual)  # type: ignore[arg-type]

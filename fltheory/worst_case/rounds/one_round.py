@@ -1,7 +1,7 @@
-"""One round in fractions: participants drawn uniformly, or available independently.
+"""One round in fractions, with participants drawn uniformly or available independently.
 
-A round of FedAvg or SAFARI draws participants; weighted averaging uses the clients present. Covered
-are settings in which all rounds are alike and the clients of a kind interchangeable.
+A round of FedAvg or SAFARI draws participants, while weighted averaging uses the clients present.
+Settings are covered if all rounds are alike and the clients of a kind are interchangeable.
 
 Definitions
 -----------
@@ -93,21 +93,21 @@ class WeightMoments(ReadOnlyArrays):
     square: FloatArray
 
 
-# ------------------------------------------------------------ participants drawn uniformly
-# Covered are settings in which all rounds are alike and clients interchangeable: rounds that do not
-# depend on the past, participants drawn uniformly, equal weights, and a model that is never
+# ------------------------------------------------------------ participants drawn uniformly Settings
+# are covered if all rounds are alike and clients are interchangeable. This means that rounds do not
+# depend on the past, participants are drawn uniformly, weights are equal, and the model is never
 # projected.
 
 
 @dataclass(frozen=True)
 class OneRound:
-    """K local steps of m clients drawn from those eligible, or a step of the server.
+    """K local steps of m clients drawn from the eligible ones, or a step of the server.
 
     Attributes
     ----------
     n_clients : int or None
-        N, including excluded clients; None if the round is for every N with at least m eligible
-        clients.
+        N, including excluded clients, or None if the round is valid for every N with at least m
+        eligible clients.
     excluded_share : Fraction
         The share of clients who never take part.
     participants : int
@@ -131,12 +131,12 @@ class OneRound:
 
     @classmethod
     def of(cls, algorithm: Algorithm | Schedule, participation: Participation) -> OneRound:
-        """Read a round off an algorithm and its participation.
+        """Return the round of an algorithm with its participation.
 
         Raises
         ------
         ValueError
-            If the setting is not covered (the message says why), or a step is not a fraction.
+            If the setting is not covered (the message says why), or if a step is not a fraction.
         """
         draw = process_of(participation).uniform_draw
         if draw is None:
@@ -153,19 +153,19 @@ class OneRound:
 
     @property
     def n_eligible(self) -> int | None:
-        """Number of clients that can be drawn; None for any number."""
+        """Number of clients that can be drawn, or None for any number."""
         return None if self.n_clients is None else int(self.n_clients * (1 - self.excluded_share))
 
     @property
     def n_excluded(self) -> int | None:
-        """Number of clients that never take part; None for any number."""
+        """Number of clients that never take part, or None for any number."""
         return None if self.n_clients is None else int(self.n_clients * self.excluded_share)
 
     @property
     def sampling_variance(self) -> Fraction:
-        """The c in ``E||mean over the drawn - mean||^2 = c/n sum ||D_i - mean||^2``.
+        """The constant c in ``E||mean over the drawn - mean||^2 = c/n sum ||D_i - mean||^2``.
 
-        For a round with any number of clients, it is the supremum, 1/m.
+        For a round with any number of clients, c is the supremum, 1/m.
         """
         size, pool = self.participants, self.n_eligible
         if pool is None:
@@ -174,10 +174,10 @@ class OneRound:
 
     @property
     def tells_clients_apart(self) -> bool:
-        """Whether differences between clients matter: not if the model moves along grad F alone.
+        """Whether clients' differences matter; they do not if the model moves only along grad F.
 
-        It moves along grad F alone if only the server makes steps, or if every client makes one
-        step.
+        The model moves only along grad F if only the server takes steps, or if every client takes
+        one step.
         """
         everybody = self.excluded_share == 0 and self.sampling_variance == 0
         return self.q > 0 and not (everybody and self.local_steps == 1)
@@ -192,7 +192,7 @@ class OneRound:
 
     @property
     def moments(self) -> WeightMoments:
-        """The moments of weights: 1/m for each drawn client, so that they add up to one."""
+        """The moments of weights. Each drawn client has weight 1/m, so weights add up to one."""
         first = np.eye(len(self.kinds))[0]
         spread, square = float(self.sampling_variance), float(self.noise_weight)
         return WeightMoments(first, np.outer(first, first), spread * first, square * first)
@@ -292,9 +292,9 @@ def _why_not_run(algorithm: Algorithm | Schedule) -> str:
 
 
 # ------------------------------------------------------------ clients available independently
-# Covered are settings in which all rounds are alike and the clients of a group interchangeable:
-# independent availability, fixed weights or the mean over those present, and a model that is never
-# projected.
+# Settings are covered if all rounds are alike and the clients of a group are interchangeable. This
+# means independent availability, fixed weights or the mean over those present, and a model that is
+# never projected.
 
 Averaging: TypeAlias = Literal["weights", "present"]
 _MOST_MEMBERS = 200
@@ -312,11 +312,12 @@ class AvailabilityGroup:
     target_weight : Fraction
         alpha of each client, above 0.
     weight : Fraction
-        The server's factor on the update of each; 1 if it averages over the clients present.
+        The server's factor on the update of each client; it is 1 if the server averages over the
+        clients present.
     correlation : Fraction
-        lambda, in [0, 1): a client that is present stays with probability ``lambda + (1 - lambda)
-        p``, and one that is absent comes with probability ``(1 - lambda) p``. 0 if rounds are
-        independent.
+        lambda, in [0, 1). A client that is present stays with probability
+        ``lambda + (1 - lambda) p``, and one that is absent comes with probability
+        ``(1 - lambda) p``. If rounds are independent, lambda is 0.
 
     Raises
     ------
@@ -361,7 +362,7 @@ class ParticipantChain:
     transition : tuple of tuples of Fraction, (M, M)
         Transition probabilities; each row belongs to the current state.
     law : tuple of Fraction, (M,)
-        The stationary law.
+        The stationary distribution.
     """
 
     masks: tuple[tuple[bool, ...], ...]
@@ -370,12 +371,12 @@ class ParticipantChain:
 
     @classmethod
     def of(cls, chain: FiniteChain) -> ParticipantChain:
-        """Read a chain in fractions; rows are rescaled to sum to one.
+        """Return a chain in fractions; rows are rescaled to sum to one.
 
         Raises
         ------
         ValueError
-            If the chain has a start, or more states than proofs cover.
+            If the chain has a given start, or more states than proofs cover.
         """
         if chain.start is not None:
             raise ValueError("participation must have no start: its first round must be stationary")
@@ -414,19 +415,19 @@ class AveragingRound:
     groups : tuple of AvailabilityGroup
         The groups; the target weights of all clients add up to 1.
     averaging : {"weights", "present"}
-        "weights": ``x + server_lr sum w_i (y_i - x)``; "present": the mean over the clients
-        present, or x if nobody is.
+        "weights" gives ``x + server_lr sum w_i (y_i - x)``; "present" gives the mean over the
+        clients present, or x if nobody is present.
     local_steps : int
     client_lr, server_lr : Fraction
     chain : ParticipantChain or None
-        The chain that says who takes part, if clients are not independent; each client is then a
-        group.
+        The chain that determines who takes part, if clients are not independent. Each client is
+        then a group.
 
     Raises
     ------
     ValueError
         If a number is out of range, target weights do not add up to 1, or clients have weights
-        although they are averaged.
+        although the server averages over those present.
     """
 
     groups: tuple[AvailabilityGroup, ...]
@@ -482,9 +483,9 @@ class AveragingRound:
         participation: Participation,
         target_weights: ArrayLike | None = None,
     ) -> AveragingRound:
-        """Read a round off an algorithm, its participation and the objective.
+        """Return the round of an algorithm with its participation and the objective.
 
-        Target weights default to the algorithm's own if it has any, otherwise to equal ones.
+        Target weights default to those of the algorithm if it has any, otherwise to equal weights.
 
         Raises
         ------
@@ -551,7 +552,7 @@ class AveragingRound:
 
     @property
     def total_weight(self) -> Fraction:
-        """The sum of all clients' weights; 1 for a mean."""
+        """The sum of all clients' weights, which is 1 for a mean."""
         if self.averaging == "present":
             return Fraction(1)
         return sum((own.n_clients * own.weight for own in self.groups), Fraction(0))
@@ -572,7 +573,7 @@ class AveragingRound:
 
     @property
     def q(self) -> Fraction:
-        """The probability of a client round: one, as the server makes no steps of its own."""
+        """The probability of a client round, which is one because the server takes no steps."""
         return Fraction(1)
 
     @property
@@ -582,12 +583,12 @@ class AveragingRound:
 
     @property
     def tells_clients_apart(self) -> bool:
-        """Whether differences between clients matter: in general they do."""
+        """Whether differences between clients matter, which they do in general."""
         return True
 
     @property
     def kinds(self) -> tuple[ClientKind, ...]:
-        """The kinds of clients: the groups."""
+        """The kinds of clients, which are the groups."""
         return tuple(
             ClientKind(str(c), own.n_clients, own.n_clients * own.target_weight, own.weight > 0)
             for c, own in enumerate(self.groups)
@@ -595,7 +596,7 @@ class AveragingRound:
 
     @property
     def moments(self) -> WeightMoments:
-        """The moments of weights, by convolutions of binomial laws for a mean.
+        """The moments of weights; for a mean, from convolutions of binomial distributions.
 
         Raises
         ------
@@ -618,7 +619,7 @@ class AveragingRound:
         }
 
     def weighted(self, weights: Sequence[Fraction]) -> AveragingRound:
-        """Return the round with other weights, one per group."""
+        """Return the round with different weights, one per group."""
         groups = zip(self.groups, weights, strict=True)
         return replace(
             self,
@@ -654,7 +655,7 @@ def _weight_moments(a_round: AveragingRound) -> WeightMoments:
 
 
 def _number(counts: FloatArray, p: FloatArray, without: list[int]) -> FloatArray:
-    """Return the law of the number present among all clients but one per listed group."""
+    """Return the distribution of the number present among all clients but one per listed group."""
     from scipy.stats import binom
 
     law = np.ones(1)

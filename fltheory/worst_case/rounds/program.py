@@ -24,7 +24,7 @@ class Multipliers(ReadOnlyArrays):
     Attributes
     ----------
     pairs, budgets, noises : array
-        Not negative.
+        Multipliers that must not be negative.
     orthogonal : array
         Multipliers of any sign.
     """
@@ -57,7 +57,7 @@ class Solution(ReadOnlyArrays):
 
 
 class Program:
-    """A slack as a program in its multipliers and at most one additional unknown.
+    """A slack as a program whose unknowns are its multipliers and at most one more.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class Program:
     bases : list of arrays
         The solver's coordinates of each block.
     identical : bool
-        Whether to leave out the vectors bounded by the budgets of heterogeneity; ``bases`` are then
-        those without them.
+        Whether to leave out the vectors bounded by the budgets of heterogeneity. If so, ``bases``
+        are those without these vectors.
     """
 
     def __init__(self, slack: Slack, bases: list[FloatArray], *, identical: bool = False) -> None:
@@ -101,8 +101,8 @@ class Program:
     ) -> Solution | None:
         """Find the least ``(budget sum nu + noise sum s + fixed) / decrease``.
 
-        As this is a quotient of linear functions, everything is divided by the decrease, and the
-        scale becomes an unknown in its place, in units of the given ``decrease``.
+        As this is a quotient of linear functions, everything is divided by the decrease. The scale
+        replaces the decrease as an unknown, in units of the given ``decrease``.
         """
         prices = self._prices(budget, noise, own=fixed)
         below = [-decrease * matrix for matrix in self._decrease]
@@ -135,7 +135,7 @@ class Program:
     def _prices(self, budget: float = 0.0, noise: float = 0.0, own: float = 0.0) -> FloatArray:
         prices = np.zeros(1 + len(self._forms))
         prices[0], prices[self._budgets], prices[self._noises] = own, budget, noise
-        # The dissimilarity term that the assumption about a run adds.
+        # This is the dissimilarity term that the assumption about a run adds.
         prices[self._pairs.stop - 1] -= budget * (self._slack.given_level or 0.0)
         return prices
 
@@ -164,7 +164,7 @@ class Program:
         decrease: float = 0.0,
         values: FloatArray | None = None,
     ) -> ProgramOptimum | None:
-        """Solve with costs of all unknowns; the extra first unknown, if any, has the form ``own``.
+        """Solve, given all unknowns' costs; the extra first unknown, if any, has the form ``own``.
 
         Multipliers of pairs must cancel the function values of the given decrease, or the first
         unknown's ``values``.
@@ -175,7 +175,7 @@ class Program:
         rows = np.array([*signed, *(row for row, _ in limits)]).reshape(-1, len(prices))
         offsets = np.array([*np.zeros(len(signed)), *(offset for _, offset in limits)])
         balance = np.zeros((len(self._slack.balance), len(prices)))
-        # With one local step and the descent of F, there are no pairs of points.
+        # For the descent of F with one local step, there are no pairs of points.
         if self._slack.conditions:
             balance[:, self._pairs] = self._slack.balance
         if values is not None:

@@ -1,4 +1,4 @@
-"""A round's slack: the matrices that must be positive semidefinite for a bound on all clients.
+"""The slack of a round, i.e. matrices that must be positive semidefinite for a bound to hold.
 
 Definitions
 -----------
@@ -9,17 +9,17 @@ conditions, nu of the budgets of heterogeneity and s of those of noise,
 
 where ``A_ab + f_b - f_a <= 0`` for two points a, b of any function of the class. If it is a sum of
 squares and the function values cancel, ``E||x+||^2 <= rate ||x||^2 + sum nu_j H_j + ...`` holds.
-For the descent of F, it begins with ``F(x) - decrease ||grad F(x)||^2 - E F(x+)``, where F(x+) is
-replaced by its upper bound from F's smoothness; x* and its gradients are left out, and so is x, as
-only moves from it matter. For the gap of F, it has ``-gap (F(x) - F*)``, which must be cancelled by
-function values. A theorem's assumption about a run, which is at most zero in the mean, also has a
-multiplier, as the last condition.
+For the descent of F, the slack begins with ``F(x) - decrease ||grad F(x)||^2 - E F(x+)``, and F(x+)
+is replaced by its upper bound from F's smoothness. Then x* and its gradients are left out, and so
+is x, because only moves from it matter. For the gap of F, the slack contains ``-gap (F(x) - F*)``,
+which function values must cancel. A theorem's assumption about a run is a sum that is at most zero
+on average; it also has a multiplier, as the last condition.
 
 Clients of a kind are interchangeable, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
 
-- the *mean* block, of x, each kind's mean gradients ``g_0 .. g_{K-1}`` at the local points (only
-  ``g_0`` for clients that never take part), and its mean ``g_*`` at x*. The weighted ``g_*`` add up
-  to zero, so the one of the reference kind is left out;
+- the *mean* block, of x, of each kind's mean gradients ``g_0 .. g_{K-1}`` at the local points (only
+  ``g_0`` for clients that never take part), and of its mean ``g_*`` at x*. The weighted ``g_*`` add
+  up to zero, so that of the reference kind is left out;
 - a block of *differences* from the mean for each kind, of ``(g_0 .. g_{K-1}, g_*)``;
 - with noise, a block of *fluctuations* of each client given x, of ``(h_1 .. h_{K-1}, xi_0 ..
   xi_{K-2})``: the random part of its gradients, and the noise of all steps but the last, whose
@@ -45,7 +45,7 @@ from fltheory.worst_case.rounds.one_round import Played
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix per block."""
 
-# Smaller budgets are replaced by this, so that no coordinate is stretched by more than 10^6.
+# Smaller budgets are replaced by this value, so that no coordinate is stretched by more than 10^6.
 _SMALLEST = 1e-12
 GIVEN = "given"
 """A placeholder for a group of clients in the name of the last condition, if it is assumed about a
@@ -54,9 +54,9 @@ run."""
 
 @dataclass(frozen=True, eq=False)
 class Points(ReadOnlyArrays):
-    """Positions and gradients of a kind's points in each block; the last point may be x*.
+    """The positions and gradients of a kind's points in each block; the last point may be x*.
 
-    ``blocks`` maps a block's index to rows of coordinates: positions and gradients, (P, d).
+    ``blocks`` maps a block's index to rows of coordinates, i.e. positions and gradients, (P, d).
     """
 
     name: str
@@ -81,26 +81,28 @@ class Slack(ReadOnlyArrays):
     sizes : tuple of int
         Sizes of the blocks: mean, each kind's differences, each kind's fluctuations.
     decrease : Form
-        The form multiplied by the decrease: ``||x||^2``, with coefficient ``-(1 - rate)/e``, or
-        ``||grad F(x)||^2``; zero for the gap of F.
+        The form multiplied by the decrease. It is ``||x||^2``, with coefficient ``-(1 - rate)/e``,
+        or ``||grad F(x)||^2``, or zero for the gap of F.
     change : Form
         ``(||x||^2 - E||x+||^2)/e`` or ``(F(x) - E F(x+))/e``, without the noise of last steps.
     conditions : list of Form
-        ``A_ab``, for the ``pairs`` (kind, a, b) of numbered points, of which x*, if included, is
-        the last.
+        ``A_ab``, for the ``pairs`` (kind, a, b) of numbered points. If x* is included, it is the
+        last point.
     budgets, noises, orthogonal : list of Form
-        ``H_j``; ``||xi_k||^2``; products that are zero, whose multipliers have any sign.
+        The forms ``H_j`` and ``||xi_k||^2``, and products that are zero, for which multipliers may
+        have any sign.
     balance : array, (points of each kind but its last, pairs)
         ``balance @ lambda`` must be ``values`` times the decrease, so that function values cancel.
     values : array, (points of each kind but its last,)
     last_noise : float
         Coefficient of sigma^2 from the last local step's noise, divided by e.
     given_level : float or None
-        Coefficient of the dissimilarity in the last condition, if that is an assumption about a
+        Coefficient of the dissimilarity in the last condition, if this is an assumption about a
         run.
     directions : list of (basis, array of int)
-        One basis per block, and which unknown changes the slack along each coordinate: 0 for the
-        multipliers of pairs, 1 the decrease, 2 a budget of heterogeneity, 3 a budget of noise.
+        One basis per block, with the unknown that changes the slack along each coordinate: 0 for
+        the multipliers of pairs, 1 for the decrease, 2 for a budget of heterogeneity, 3 for a
+        budget of noise.
     points : list of Points
         The points of each kind.
     """
@@ -124,14 +126,14 @@ class Slack(ReadOnlyArrays):
         """Return one basis per block in which the slack's entries have similar sizes.
 
         Along the model, the slack changes by ``decrease``. Along gradients that are the same at all
-        local points and x*, it changes only by the budget, which is tiny if many clients take part
-        and huge if some never do. Along noise, it changes by the budget of noise.
+        local points and x*, it changes only by the budget. This is tiny if many clients take part,
+        and huge if some never do. Along noise, the slack changes by the budget of noise.
         """
         sizes = np.sqrt(np.maximum([1.0, abs(decrease), budget, noise], _SMALLEST))
         return [basis / sizes[moved_by] for basis, moved_by in self.directions]
 
     def without_heterogeneity(self) -> list[FloatArray]:
-        """Return one basis per block of the subspace on which all budgets' forms are zero."""
+        """Return, for each block, a basis of the subspace on which all budgets' forms are zero."""
         bases = []
         for block, size in enumerate(self.sizes):
             total = sum((form[block] for form in self.budgets), np.zeros((size, size)))
@@ -148,7 +150,7 @@ def slack_of(
     Raises
     ------
     ValueError
-        If the measure is not for this class.
+        If the measure does not cover this class.
     """
     measure.check(clients)
     assembly = _Assembly(a_round, clients, measure)
@@ -164,7 +166,7 @@ class _Assembly:
         self.shares = np.array([float(kind.share) for kind in self.kinds])
         self.e = float(clients.L * a_round.client_lr)
         self.mu = float(clients.mu / clients.L)
-        # x and g_* are among the coordinates of gradients, if included.
+        # If included, x and g_* are among the coordinates of gradients.
         self.first = int(measure.sees_optimum)
         self.steps = [a_round.local_steps if kind.takes_part else 1 for kind in self.kinds]
         own = [count + self.first for count in self.steps]
@@ -179,8 +181,8 @@ class _Assembly:
             ),
             *([2 * (a_round.local_steps - 1)] * len(self.noisy) or [0]),
         )
-        # The largest kind that takes part, so that its mean g_* has moderate coefficients in the
-        # others'.
+        # The reference is the largest kind that takes part, so that its mean g_* has moderate
+        # coefficients in terms of the others.
         there = [(kind.share, c) for c, kind in enumerate(self.kinds) if kind.takes_part]
         self.reference = max(there)[1] if there else 0
         self.points = [self._points_of(c) for c in range(len(self.kinds))]
@@ -210,7 +212,7 @@ class _Assembly:
         plain = self.slack()
         column = np.zeros((len(plain.balance), 1))
         if self.first:
-            # The eligible clients' values at the model, whose points come first.
+            # The eligible clients' values at the model; their points come first.
             column[0] = float(given.values / self.clients.L)
         return replace(
             plain,
@@ -230,7 +232,7 @@ class _Assembly:
                 own = np.arange(self.sizes[1 + c]) < self.steps[c]
                 matrices[1 + c] = moved * self.moments.spread[c] * np.outer(own, own)
         for block, c in enumerate(self.noisy, start=1 + len(self.kinds)):
-            # The random part of gradients, without the noise itself.
+            # This is the random part of gradients, without the noise itself.
             own = np.arange(self.sizes[block]) < self.sizes[block] // 2
             matrices[block] = moved * self.moments.square[c] * np.outer(own, own)
         return self._form(matrices)
@@ -241,12 +243,12 @@ class _Assembly:
         start = 0 if self.first else int(self.starts[self.reference])
         moved_by[0][start] = 1
         if not self.first:
-            # Gradients that are the same for all clients and points, in the place of the reference
-            # kind; the other kinds have their own places.
+            # Gradients that are the same for all clients and points are in the place of the
+            # reference kind. The other kinds have their own places.
             bases[0][:, start] = 1
         for c in range(len(self.kinds)):
             if c != self.reference:
-                # Gradients that are the same at all local points and at x*.
+                # These gradients are the same at all local points and at x*.
                 optimum = self._at_optimum(c)
                 column = int(optimum.argmax()) if self.first else int(self.starts[c + 1]) - 1
                 moved_by[0][column] = 2
@@ -266,7 +268,7 @@ class _Assembly:
 
     @property
     def _start(self) -> FloatArray:
-        """The vector whose squared length a round decreases: x, or the gradient of F at x."""
+        """The vector whose squared length a round decreases, either x or the gradient of F at x."""
         return self._x if self.first else self._gradient_at_x()
 
     def _form(self, matrices: dict[int, FloatArray]) -> Form:
@@ -278,7 +280,7 @@ class _Assembly:
         return np.eye(self.sizes[0])[self.starts[c] : self.starts[c + 1]]
 
     def _at_optimum(self, c: int) -> FloatArray:
-        """Return a kind's mean gradient at x*; the reference kind's makes F stationary there."""
+        """Return a kind's mean gradient at x*; for the reference kind, it makes F stationary."""
         kept = [d for d in range(len(self.kinds)) if d != self.reference]
         own = np.eye(self.sizes[0])[self.starts[-1] :]
         if not len(own):
@@ -306,7 +308,7 @@ class _Assembly:
     def _run(
         self, gradients: FloatArray, seen: FloatArray, start: FloatArray, at_optimum: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the local points and gradients from ``start`` on, and x*."""
+        """Return the local points and gradients, beginning at ``start``, and x*."""
         before = np.vstack([np.zeros_like(start), np.cumsum(seen, axis=0)[:-1]])
         points = start - self.e * before
         if not self.first:
@@ -410,7 +412,7 @@ def _balance_of(every: Sequence[Points]) -> FloatArray:
     """Return the rows that make function values cancel; see `Slack.balance`."""
     rows = []
     for own in every:
-        # Values that cancel at all points but one also cancel there.
+        # If values cancel at all points but one, they also cancel at that point.
         for point in range(len(own) - 1):
             rows.append(
                 [
