@@ -14,8 +14,8 @@ findings: verify
 
 # Only plugins that the tests use: pytest would look for assertions to rewrite in the whole package of
 # each plugin that it finds by itself, and ours is in `fltheory`.
-test: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
-test: export PYTEST_PLUGINS := xdist.plugin,_hypothesis_pytestplugin,fltheory.testing.pytest_plugin
+test soundness: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
+test soundness: export PYTEST_PLUGINS := xdist.plugin,_hypothesis_pytestplugin,fltheory.testing.pytest_plugin
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(if $(VERDICTS),--verdicts=$(VERDICTS))
 

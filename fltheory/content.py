@@ -204,6 +204,8 @@ def is_users(module: str | None) -> bool:
 
 def runs_users_code(algorithm: Any) -> bool:
     """Return whether an object contains a user's class or function."""
+    if is_users(type(algorithm).__module__):
+        return True
     held = [*reached_from(algorithm).classes, *attributes_of(algorithm).values()]
     return any(is_users(one.__module__) for one in held if isinstance(one, type | FunctionType))
 
@@ -371,12 +373,12 @@ def _bits_in_use() -> int:
 
 
 def cached_by_content(
-    most: int, *, as_long_as: Callable[..., Hashable] = lambda *_, **__: None
+    most: int,
+    *,
+    as_long_as: Callable[..., Hashable] = lambda *_, **__: None,
+    by_precision: bool = True,
 ) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Return a decorator that caches a function's recent results by the content of arguments.
-
-    The current precision is part of the key, because balls cached at a lower precision would be too
-    wide.
 
     Parameters
     ----------
@@ -385,6 +387,9 @@ def cached_by_content(
     as_long_as : callable
         Called with the same arguments. A cached result is used only if this still returns the
         same.
+    by_precision : bool
+        Whether the current precision is part of the key, because balls cached at a lower
+        one would be too wide.
 
     Examples
     --------
@@ -405,7 +410,7 @@ def cached_by_content(
 
         @wraps(function)
         def cached(*args: Any, **options: Any) -> T:
-            key = content((args, options)), _bits_in_use()
+            key = content((args, options)), _bits_in_use() if by_precision else 0
             with lock:
                 found = kept.get(key)
             if found is None or found[1] != as_long_as(*args, **options):

@@ -6,12 +6,21 @@ import random
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from fltheory.content import cached_by_content, content, put_back, seed_again, state_of
+from fltheory.algorithms import FedAvg
+from fltheory.content import (
+    cached_by_content,
+    content,
+    put_back,
+    runs_users_code,
+    seed_again,
+    state_of,
+)
 from fltheory.read_only import read_only
 
 
@@ -144,3 +153,15 @@ def test_results_are_kept_by_what_arguments_hold() -> None:
     doubled(Steps(3.0))
     doubled(Steps(0.5))
     assert asked == [0.5, 0.25, 3.0, 0.5], "the oldest of three is forgotten"
+
+
+class Pair(NamedTuple):
+    """A user's class that is a container, which is walked through for its entries only."""
+
+    client_lr: float
+    local_steps: int
+
+
+def test_a_users_tuple_is_users_code() -> None:
+    assert runs_users_code(Pair(0.1, 2))
+    assert not runs_users_code(FedAvg(0.1, 2))

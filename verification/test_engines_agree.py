@@ -10,6 +10,8 @@ the noise floor, is detected.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.special import stdtrit
@@ -34,6 +36,7 @@ OF_MEMORY = {
 }
 
 
+@cache
 def is_affine(setting: Setting) -> bool:
     """Whether clients are quadratic, weights known, and no projection can move a model.
 

@@ -85,13 +85,14 @@ class Advice(ReadOnlyArrays):
     def best_if(self, radius: float, noise: float, *, frugal: bool = False) -> AlgorithmAdvice:
         """Return the best algorithm with the optima's spread and the noise scaled by these factors.
 
-        Errors are those late in the log, including the remaining initial error, with each algorithm
-        at its own best step for that number of rounds. So steps are chosen by the same criterion by
-        which algorithms are compared, and a small change of the step changes the comparison only
+        Errors are taken late in the log and include the remaining initial error. Each algorithm
+        uses its own best step for that number of rounds. So steps are chosen by the same criterion
+        by which algorithms are compared, and a small change of the step changes the comparison only
         slightly. Without the initial error, ever shorter steps would look better.
 
-        Of the algorithms within 5% of the smallest error, it is the one that needs least. If plain
-        FedAvg has neither bias nor sway, it is returned, as others then differ only in their step.
+        Of the algorithms within 5% of the smallest error, the one that needs least is returned. If
+        plain FedAvg has neither bias nor sway, FedAvg is returned, because the others then differ
+        only in their step.
         """
         plain = self.named("fedavg")
         if max(plain.log.at_worst, plain.sway) < _NOTHING_TO_MEND:
@@ -304,8 +305,8 @@ def advise(
         [FollowedAlgorithm("fedavg", considered["fedavg"], population, within, seed)]
     )
     halvings = round(math.log2(population.training.step / first["fedavg"].step))
-    # CA-Fed takes longest, so it starts first. It is FedAvg on the clients it keeps, at FedAvg's
-    # step.
+    # CA-Fed takes longest, so it starts first. It is FedAvg on the clients that it keeps, at the
+    # step of FedAvg.
     step = {"ca-fed": first["fedavg"].step}
     tasks = [
         FollowedAlgorithm(

@@ -93,8 +93,8 @@ class Bias:
     at_worst : float
         Maximum over all optima at the given distance.
     low, high : float
-        95% interval of ``at_worst``, because the same clients might have produced other logs. Both
-        ends equal ``at_worst`` if it comes from a formula.
+        95% interval of ``at_worst``, which is uncertain because the same clients might have
+        produced other logs. Both ends equal ``at_worst`` if it comes from a formula.
     """
 
     unrelated: float
@@ -108,7 +108,7 @@ _NOWHERE = Bias(math.inf, math.inf, math.inf, math.inf)
 
 @dataclass(frozen=True, eq=False)
 class AlgorithmAdvice(ReadOnlyArrays):
-    """The errors to expect of one algorithm; infinite if it diverges at every step tried.
+    """The errors to expect of one algorithm, which are infinite if it diverges at every step tried.
 
     Attributes
     ----------
@@ -270,7 +270,7 @@ def limit_weights(
     *,
     grouped: bool = False,
 ) -> FloatArray | None:
-    """Return the weights of all clients' optima in an algorithm's limit, None if unknown.
+    """Return the weights of all clients' optima in an algorithm's limit, or None if unknown.
 
     Parameters
     ----------
@@ -301,7 +301,8 @@ def _best_step(
 ) -> tuple[float, LogRounds]:
     """Return the step with the smallest error late in the log, and its run.
 
-    Shorter steps are tried as long as they improve; if none does, longer ones.
+    Shorter steps are tried as long as they improve the error. If no shorter step does, longer steps
+    are tried.
     """
     at, best = halvings, follow(longest / 2**halvings)
     for direction in (1, -1):

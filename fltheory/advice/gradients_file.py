@@ -57,9 +57,9 @@ def read_gradients(path: Path | str, clients: Sequence[str]) -> ClientGradients:
     Raises
     ------
     ValueError
-        If there is no such file, or the header, a number or a client's name is wrong (with the
-        line); for fewer than three clients, or a client with fewer than two gradients at a point;
-        and if only some points have models.
+        If there is no such file; if the header, a number or a client's name is wrong (the message
+        names the line); if there are fewer than three clients, or fewer than two gradients of a
+        client at a point; or if only some points have models.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class Kept:
     Parameters
     ----------
     path : path or None
-        A JSON file; results for other logs or assumptions in it are replaced.
+        A JSON file. If it contains results for other logs or assumptions, they are replaced.
     population : ClientPopulation
     within : float
     seed : int
@@ -45,7 +45,7 @@ class Kept:
     Raises
     ------
     ValueError
-        For a file that does not contain such results.
+        If the file does not contain such results.
     """
 
     def __init__(

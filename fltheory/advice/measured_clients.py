@@ -55,12 +55,12 @@ class MeasuredClients:
     curvatures log-uniform between L/condition and L, as `ClientPopulation` draws them. If c is the
     curvature of F, the distance from w_0 to w* is ``||grad F(w_0)|| / c``, and that from a client's
     optimum to w* is ``sigma_G / rms(c_k)``. With ``u = log condition``, the squared coefficient of
-    variation of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean ``L (1 -
-    e^-u)/u``.
+    variation of log-uniform curvatures is ``(u/2) coth(u/2) - 1``, and their mean
+    ``L (1 - e^-u)/u``.
 
     The contribution of minibatch noise is subtracted from all squares. If only some of the log's
-    clients were measured, they are treated as a random sample. Intervals are Student's around the
-    estimate, with the jackknife error over clients, leaving out one at a time.
+    clients were measured, they are treated as a random sample. Intervals are Student's t intervals
+    around the estimate, with the jackknife error over clients, leaving out one client at a time.
     """
 
     clients: int
@@ -105,7 +105,7 @@ def measure_clients(
     n_clients : int
         Number of clients in the log; the measured ones are a sample of them, or all.
     condition : float, optional
-        A given value of L/mu; by default it is measured, if there are models at two points.
+        A given value of L/mu. By default, it is measured if there are models at two points.
 
     Raises
     ------
@@ -255,7 +255,7 @@ class _Squares:
         curvature, spread = None, 0.0
         if each.curvature is not None and each.curvature_error is not None:
             curvature = float(a @ each.curvature)
-            # That the curvature is above zero is checked with the other numbers.
+            # Whether the curvature is above zero is checked together with the other numbers.
             square = curvature**2 or math.inf
             spread = between(each.curvature, each.curvature_error) / square
         if condition is not None:
@@ -296,7 +296,7 @@ def _check_rest(squares: _Squares, gradients: ClientGradients) -> None:
 
 
 def _interval(value: float, others: FloatArray) -> Estimate:
-    """Return the estimate with Student's interval, given values with one client left out."""
+    """Return the estimate with Student's t interval, given values with one client left out."""
     from scipy.stats import t
 
     count = others.size
@@ -318,7 +318,7 @@ def _spread(condition: float) -> float:
 
 
 def _condition(spread: float) -> float:
-    """Return the inverse of `_spread`: 1 for no spread, and at most a million."""
+    """Return the inverse of `_spread`, which is 1 for no spread, and at most a million."""
     from scipy.optimize import brentq
 
     if spread <= 0:

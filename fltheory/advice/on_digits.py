@@ -80,7 +80,7 @@ def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tupl
     ImportError
         If the extra ``torch`` is not installed.
     ValueError
-        For a log with more than 700 clients, for which there are too few images.
+        If the log has more than 700 clients, for which there are too few images.
     """
     count = advice.population.log.n_clients
     if count > _MOST_CLIENTS:

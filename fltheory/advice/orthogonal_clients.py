@@ -1,10 +1,10 @@
 """Clients with orthogonal optima, so that a model's coordinates are the weights of the optima.
 
 If curvature is the same in all directions, all coordinates of the optima follow the same linear
-rounds. So a model that starts at 0, for clients with optima ``e_1, ..., e_G``, is at any time the
-row of weights with which *any* optima would enter it: `weights`. One more coordinate starts at 1
-and is drawn to 0 by all clients: the weight of the `start`. The last coordinates contain only
-gradient noise, of variance one each: `noise`. The weights and the start sum to one.
+rounds. So if clients have optima ``e_1, ..., e_G``, a model that starts at 0 is at any time the row
+of weights with which *any* optima would enter it (`weights`). One more coordinate starts at 1 and
+is drawn to 0 by all clients; it is the weight of the `start`. The last coordinates contain only
+gradient noise, of variance one each (`noise`). The weights and the start sum to one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOISES = 32
 
 
 class OrthogonalClients:
-    """The Clients contract for groups of clients with orthogonal optima, in NumPy.
+    """An implementation of `Clients` in NumPy for groups of clients with orthogonal optima.
 
     Parameters
     ----------

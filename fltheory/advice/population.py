@@ -72,7 +72,7 @@ class Distances(ReadOnlyArrays):
         order, median = self._in_order(weights / self.targets)
         optima = np.full(order.size, -1.0)
         optima[order[np.flatnonzero(order == median)[0] :]] = 1.0
-        # Their target mean must be 0, so the middle one compensates for the others.
+        # The target mean of the optima must be 0, so the middle optimum compensates for the others.
         optima[median] = 0
         optima[median] = -float(self.targets @ optima) / self.targets[median]
         return self.radius * optima
@@ -187,8 +187,9 @@ class ClientPopulation(ReadOnlyArrays):
     def groups(self) -> list[ClientIndices]:
         """Members of each group, as indices among the clients seen at least once."""
         order = np.argsort(self.chains.availability, kind="stable")
-        # Algorithms without sizes weight groups equally, so groups must have nearly equal sizes:
-        # 201 clients form 101 groups of two or one, not 199 of one and a pair.
+        # Algorithms without sizes weight groups equally, so groups must have nearly equal sizes.
+        # For example, 201 clients form 101 groups of one or two, not 199 groups of one and one
+        # pair.
         size = -(-order.size // self.most_groups)
         return [np.sort(part) for part in np.array_split(order, -(-order.size // size))]
 

@@ -119,8 +119,8 @@ class LogRounds:
                 return
             models[index], noises[index] = clients.weights(x), clients.noises(x)
             starts[index, :, 0] = clients.start(x)
-        # Without the remaining weight of the initial model, so that it is a mean of optima, like
-        # the limit.
+        # The remaining weight of the initial model is left out, so that this is a mean of optima,
+        # like the limit.
         self._models = models / np.where(starts == 1, 1, 1 - starts)
         self._starts = starts[..., 0]
         self._noises = noises * population.training.noise**2 * population.thinning

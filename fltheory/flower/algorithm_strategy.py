@@ -51,7 +51,7 @@ class Nodes:
         return {self._client_of[node]: node for node in ordered}
 
     def client(self, node: int) -> int | None:
-        """Return the client that a node runs, None if it runs none."""
+        """Return the client that a node runs, or None if it runs none."""
         return self._client_of.get(node)
 
     def _ask(self, grid: Grid, new: list[int], timeout: float) -> None:
@@ -90,8 +90,8 @@ class AlgorithmStrategy(FedAvg):
     A round asks its clients for local steps; some algorithms also ask for losses first (CA-Fed), or
     for a second gradient (SCAFFOLD with ``option=1``). `configure_train` sends the first question;
     `aggregate_train` receives the answers and asks any further questions itself. So Flower's own
-    loop, its mods and its wrappers (e.g. differential privacy) work as with any other strategy; a
-    server round of SAFARI sends nothing. Evaluation is that of FedAvg.
+    loop, its mods and its wrappers (e.g. differential privacy) work as they do with any other
+    strategy. A server round of SAFARI sends nothing. Evaluation is that of FedAvg.
 
     The ``partition-id`` of a node is the index of its client. A client takes part if
     ``participation`` draws it and its node is connected. A node that answers with an error, or not
@@ -121,7 +121,7 @@ class AlgorithmStrategy(FedAvg):
     Raises
     ------
     ValueError
-        Without a number of clients, or with two that differ.
+        If no number of clients is given, or if two given numbers differ.
 
     Examples
     --------

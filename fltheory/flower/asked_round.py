@@ -67,7 +67,7 @@ class Question:
 
 
 class _Unanswered(Exception):  # noqa: N818
-    """The round cannot go on without an answer."""
+    """The round cannot continue without an answer."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -137,7 +137,7 @@ class AskedRound:
 
 
 class _FarClients(Clients):
-    """The Clients contract on the received answers, for one replica."""
+    """An implementation of `Clients` from the received answers, for one replica."""
 
     def __init__(
         self,

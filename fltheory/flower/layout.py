@@ -43,8 +43,8 @@ class ArrayLayout:
         Raises
         ------
         ValueError
-            If there are no arrays, or they are not all floats of one dtype: the algorithms here
-            cannot average counts and batch statistics.
+            If there are no arrays, or if they are not all floats of one dtype, because the
+            algorithms here cannot average counts and batch statistics.
         """
         kinds = {str(array.dtype) for array in arrays.values()}
         kind = next(iter(kinds), "int")
@@ -60,7 +60,7 @@ class ArrayLayout:
         Raises
         ------
         ValueError
-            For arrays with other names or shapes.
+            If the arrays have different names or shapes.
         """
         shapes = {name: tuple(array.shape) for name, array in arrays.items()}
         if shapes != self.shapes:

@@ -29,7 +29,7 @@ class LocalClient(Protocol):
 
     @property
     def n_samples(self) -> int:
-        """Number of samples that the client holds."""
+        """Number of samples that the client has."""
         ...
 
     def local_sgd(

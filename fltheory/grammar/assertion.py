@@ -49,7 +49,7 @@ class Relation(StrEnum):
         Raises
         ------
         KeyError
-            For an order or a direction, which two numbers cannot decide.
+            If the relation is an order or a direction, which two numbers cannot decide.
         """
         return bool(_COMPARISONS[self](left, right))
 
@@ -84,7 +84,7 @@ class Assertion:
     variable : sympy symbol or None
         The variable in which an order or direction is claimed.
     hypotheses : tuple of Hypothesis
-        Conditions of this assertion only.
+        Conditions that belong only to this assertion.
     """
 
     left: str

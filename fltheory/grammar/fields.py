@@ -1,6 +1,7 @@
 """Checks of a statement's fields when it is constructed.
 
-Otherwise a misspelt word could become a number far from its origin, and change a verdict.
+Without these checks, a misspelt word could become a number far from its origin and change a
+verdict.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def check_fields(owner: Any, of: str, **further: Check) -> None:
 def _check_refutations(statement: Any, of: str) -> None:
     """Raise ValueError for a fault mended by its own reading, or shown by an unknown regime.
 
-    Whether its regimes are really refuted is left to the record of verdicts: nothing is run here.
+    Whether its regimes are really refuted is left to the record of verdicts, because nothing is run
+    here.
     """
     for item in statement.refutations:
         if item.reading == statement.reading:

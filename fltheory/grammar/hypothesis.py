@@ -81,8 +81,8 @@ class Hypothesis:
 def with_signs(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
     """Return hypotheses, each preceded by conditions that its denominators are positive.
 
-    A divisor is meant to be positive, whether a paper says so or not; a condition that is met only
-    because a denominator is negative is met by accident. No condition is added if the signs of
+    A divisor is meant to be positive, whether a paper says so or not. If a condition is met only
+    because a denominator is negative, it is met by accident. No condition is added if the signs of
     symbols, or the condition itself (0 <= x <= 1/y), imply it.
 
     Examples

@@ -1,9 +1,9 @@
 """Formulas as printed in their paper.
 
-SymPy rearranges whatever it is given: ``1/(4 sqrt(30 L K))`` becomes ``sqrt(30)/(120 sqrt(K)
-sqrt(L))``. That is fine for arithmetic but useless for comparing a transcription with the paper. So
-a formula is built twice by the same code: once evaluated, for computing all numbers, and once
-unevaluated, for readers. With one source, the two cannot disagree.
+SymPy rearranges whatever it is given: ``1/(4 sqrt(30 L K))`` becomes
+``sqrt(30)/(120 sqrt(K) sqrt(L))``. That is fine for arithmetic but useless for comparing a
+transcription with the paper. So a formula is built twice by the same code: once evaluated, for
+computing all numbers, and once unevaluated, for readers. With one source, the two cannot disagree.
 """
 
 from __future__ import annotations

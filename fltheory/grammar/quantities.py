@@ -30,8 +30,8 @@ class RoundRange:
     Raises
     ------
     ValueError
-        Unless ``first`` is a whole number of at least 0, and ``beyond_last`` a whole number of at
-        most 0.
+        If ``first`` is not a nonnegative integer, or ``beyond_last`` is not an integer of at most
+        0.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class RoundSymbol:
     field : str
         Name of the array in a `Trajectory`.
     reduction : str
-        How the rounds become one number; with ``every``, the hypothesis must hold at each round.
+        How the rounds become one number. With ``every``, the hypothesis must hold in each round.
     rounds : RoundRange
         The rounds for which the proof needs the hypothesis.
     meaning : str
@@ -257,8 +257,8 @@ class PointQuantity:
     Attributes
     ----------
     value : callable
-        Returns a fraction; or a value and a first-order bound on its rounding error, NaN if it is
-        undefined.
+        Returns either a fraction, or a value and a first-order bound on its rounding error, which
+        is NaN if it is undefined.
     text : str
     unit : Unit or None
         None for probabilities and counts of a learning problem.

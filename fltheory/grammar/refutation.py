@@ -78,7 +78,7 @@ class Weight(StrEnum):
 
     @classmethod
     def heaviest(cls, weights: Iterable[Weight]) -> Weight | None:
-        """Return the most serious of some weights, None if there are none."""
+        """Return the most serious of some weights, or None if there are none."""
         return max(weights, key=list(cls).index, default=None)
 
 
@@ -105,7 +105,7 @@ class Refutation:
         Names of stored certificates that show the fault on settings that a referee would call
         natural.
     natural : str
-        Without a stored certificate: the regime with a natural setting, or a sentence saying that
+        If no certificate is stored, the regime with a natural setting, or a sentence saying that
         none is known and how hard it was searched for.
     answer : str
         The authors' likely answer, in one line: whether the result survives, and at what price.
@@ -181,8 +181,8 @@ class Mend:
     changes : mapping
         Keyword arguments of the repair's ``build``.
     weight : Weight or None
-        How serious the mended fault is; None if the change mends no fault but makes the statement
-        apply more widely.
+        How serious the mended fault is, or None if the change mends no fault but makes the
+        statement apply more widely.
     """
 
     about: str

@@ -31,7 +31,7 @@ class Regime:
     Raises
     ------
     ValueError
-        For any other arguments.
+        If the arguments are anything else.
 
     Examples
     --------

@@ -28,8 +28,8 @@ _NO_NAME = frozenset({"Cc", "Zl", "Zp", "Cs"})
 class AvailabilityLog(ReadOnlyArrays):
     """A record of who was online, one row per stay: a run of rounds in which a client was online.
 
-    A client's stays are separate and in order; memory grows with their number, not with clients
-    times rounds. `read_log` makes a log from a file, `from_masks` from an array.
+    A client's stays are separate and in order. Memory grows with the number of stays, not with
+    clients times rounds. `read_log` makes a log from a file, `from_masks` from an array.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class AvailabilityLog(ReadOnlyArrays):
     first, stop : array of int, (stays,)
         The stay's first round, from 0, and the round after its last.
     between_rounds : int, default 0
-        Number of stays in the file that lie between the starts of two rounds, and so in no round.
+        Number of stays in the file that lie between the starts of two rounds, so that they are in
+        no round.
 
     Raises
     ------

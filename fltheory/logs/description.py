@@ -33,18 +33,19 @@ _SHARE_THAT_MATTERS = 0.05
 
 @dataclass(frozen=True, eq=False)
 class LogDescription(ReadOnlyArrays):
-    """The results of `describe`; intervals miss with probability 0.05.
+    """The results of `describe`; each interval misses its value with probability 0.05.
 
     Attributes
     ----------
     log : AvailabilityLog
     marginals : array, (N, 3)
-        Share of rounds of each client, with an interval: Student's from 20 batches of successive
-        rounds, which are nearly independent if memory is shorter than a batch, or Clopper-Pearson,
-        as if rounds were independent, for clients never or always present.
+        Share of rounds of each client, with an interval. It is Student's t interval from 20 batches
+        of successive rounds, which are nearly independent if memory is shorter than a batch. For
+        clients never or always present, it is the Clopper-Pearson interval, as if rounds were
+        independent.
     stays, gaps : array
         Quantiles 0.1, 0.5, 0.9 and 1 of the lengths of stays, and of absences between them, that
-        begin and end within the log; NaN without any.
+        begin and end within the log, or NaN if there are none.
     eigenvalues : array, (N,)
         Second eigenvalue of each client's two-state chain; NaN for clients that do not vary.
     largest_eigenvalue : array, (3,)
@@ -60,8 +61,8 @@ class LogDescription(ReadOnlyArrays):
     period_p_value : float
         p-value of the clearest cycle, corrected for all periods; NaN if the period was given.
     halves_p_value : float
-        p-value of the hypothesis that both halves are alike: the smallest over all clients and the
-        total, corrected by Holm's method.
+        p-value of the hypothesis that both halves are alike. It is the smallest over all clients
+        and the total, corrected by Holm's method.
     changed : int
         Number of clients whose halves differ, after the correction.
     fits : tuple of ModelFit
@@ -145,7 +146,7 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
     ----------
     log : AvailabilityLog
     period : float, optional
-        Rounds per cycle, e.g. 24 for rounds of an hour; detected by default.
+        Rounds per cycle, e.g. 24 if a round is an hour. By default, the period is detected.
     seed : int
         Seed of the sample of clients, and of the draws from the models.
 
@@ -225,9 +226,9 @@ def clearest_cycle(log: AvailabilityLog, rng: np.random.Generator) -> tuple[floa
 
     It uses periodograms of the number of clients present and of eight sums of clients with random
     signs, as clients in opposite time zones may cancel in the number. An ordinate over the mean of
-    its m neighbours (50, fewer for the longest cycles) has the law F(2, 2m) if the spectrum is
-    smooth and there are many rounds; the smallest p-value is corrected for all ordinates of all
-    sums.
+    its m neighbours (50, fewer for the longest cycles) has the F(2, 2m) distribution if the
+    spectrum is smooth and there are many rounds. The smallest p-value is corrected for all
+    ordinates of all sums.
     """
     from scipy import stats
 
@@ -239,8 +240,8 @@ def clearest_cycle(log: AvailabilityLog, rng: np.random.Generator) -> tuple[floa
     for sign in signs:
         series = _signed_number(log, sign)
         power = np.abs(np.fft.rfft(series)[1:-1]) ** 2
-        # A long cycle has few neighbours below it, so as few are used above: a slope of the
-        # spectrum must not look like a cycle.
+        # A long cycle has few neighbours below it, so equally few are used above it, because a
+        # slope of the spectrum must not look like a cycle.
         place = np.arange(_LEAST_CYCLES, power.size - _LEAST_CYCLES)
         reach = np.minimum(np.minimum(place, power.size - 1 - place), _NEIGHBOURS)
         sums = np.append(0, np.cumsum(power))

@@ -5,7 +5,7 @@ how often clients come or go, stays and gaps of one round, correlations of prese
 apart, the variation of the number present, and correlations of pairs. A model is simulated 199
 times. The log is stranger than a simulation if its most extreme statistic, in standard deviations,
 is more extreme. The rank gives the p-value of this parametric bootstrap, whose level is exact up to
-the error of the fit, whatever the law of the statistics.
+the error of the fit, whatever the distribution of the statistics.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ModelFit:
     model : str
         ``independent``, ``on-off Markov``, ``clustered`` or ``cyclic``.
     p_value : float
-        The probability that a draw of the fitted model is at least as strange as the log.
+        The probability that a draw from the fitted model is at least as strange as the log.
     corrected : float
         The p-value corrected by Holm's method for the models tried.
     """
@@ -171,7 +171,7 @@ def _on_off(there: Masks) -> Draw:
 def _drawn(
     chains: MarkovOnOff, rng: np.random.Generator, draws: int, rounds: int
 ) -> Iterable[Masks]:
-    # All draws at once, as a step of the chains takes as long for a single one.
+    # All draws are made at once, because a step of the chains takes as long for a single draw.
     every = np.array(list(islice(chains.masks(rng, draws), rounds)))
     return map(np.ascontiguousarray, every.swapaxes(0, 1))
 
@@ -210,11 +210,11 @@ def _clustered(there: Masks) -> Draw:
 
 
 def _cyclic(there: Masks, period: float) -> Draw:
-    """Return the model whose chances of presence depend on the time of the cycle.
+    """Return the model in which probabilities of presence depend on the time in the cycle.
 
-    The chances follow a profile over up to 24 parts of the cycle, which is the same for all clients
-    of a zone up to a factor; zones are found from the distribution of clients' rounds over the
-    parts.
+    The probabilities follow a profile over up to 24 parts of the cycle. The profile is the same for
+    all clients of a zone, up to a factor. Zones are found from the distribution of clients' rounds
+    over the parts.
     """
     parts = int(min(_MOST_PARTS, max(round(period), 2)))
     phase = (np.arange(len(there)) % period * parts / period).astype(np.int64)
@@ -233,9 +233,9 @@ def _cyclic(there: Masks, period: float) -> Draw:
 def _zones(counts: FloatArray) -> NDArray[np.int64]:
     """Return the zone of each client, from the counts of its rounds in the parts of a cycle.
 
-    Each zone has a multinomial law, and each client is in the likeliest zone. The number of zones,
-    up to eight, minimises Schwarz's criterion. Initially, zones are clients grouped in the order of
-    their mean hours.
+    Each zone has a multinomial distribution, and each client is in its most likely zone. The number
+    of zones, up to eight, minimises Schwarz's criterion. Initially, zones are clients grouped in
+    the order of their mean hours.
     """
     clients, parts = counts.shape
     hour = np.angle(counts @ np.exp(2j * np.pi * np.arange(parts) / parts))

@@ -65,7 +65,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _Clock:
-    """How times are mapped to rounds; None means that it follows from the log."""
+    """How times are mapped to rounds; None means that a value follows from the log."""
 
     start: float | None
     rounds: int | None
@@ -73,7 +73,7 @@ class _Clock:
 
     @property
     def length(self) -> float:
-        """The length of a round; 1 by default."""
+        """The length of a round, which is 1 by default."""
         return 1.0 if self.round_length is None else self.round_length
 
 
@@ -96,28 +96,29 @@ def read_log(
         An event: the client is online (1) or away (0) from this time until its next event, or the
         end of the log. Before its first event, a client is away. A client's events are in order.
     ``client,from,to``
-        A stay, up to but not including ``to``; in any order, not overlapping. If ``to`` is empty,
-        the client is still online at the end of the log; if both are empty, it was never online.
+        A stay, up to but not including ``to``. Stays may be in any order but must not overlap. If
+        ``to`` is empty, the client is still online at the end of the log; if both are empty, it was
+        never online.
     ``round,ann,bob,...``
         One row per round, in order and without gaps, with 1 for each client online.
 
     Round r, from 0, begins at ``start + r round_length``, and a client takes part in it if it is
     online at that moment. Times are numbers or ISO 8601 dates; dates are in seconds, and in UTC
-    unless they say otherwise. Fields are separated by commas, semicolons or tabs. Lines ``# start:
-    0``, ``# rounds: 100`` and ``# round_length: 60`` in front of the header have the same meaning
-    as the arguments with these names; arguments take precedence.
+    unless they say otherwise. Fields are separated by commas, semicolons or tabs. Lines
+    ``# start: 0``, ``# rounds: 100`` and ``# round_length: 60`` in front of the header have the
+    same meaning as the arguments with these names; arguments take precedence.
 
     Parameters
     ----------
     path : Path
     round_length : float
-        How long a round lasts, in the log's unit of time: 1 by default, but required for dates, for
-        times since 1970, and if all times are multiples of a minute or more.
+        How long a round lasts, in the log's unit of time. It is 1 by default, but must be given for
+        dates, for times since 1970, and if all times are multiples of a minute or more.
     start : float, optional
         The start of round 0; the log's first time by default.
     rounds : int, optional
-        Number of rounds; by default all that start before the last ``to``, or not after the last
-        event.
+        Number of rounds. By default, these are all rounds that start before the last ``to``, or not
+        after the last event.
     columns : mapping, optional
         The file's names for the columns, ``{"client": "user_id", ...}``; other columns are ignored.
     most_bytes, most_lines : int
@@ -126,8 +127,8 @@ def read_log(
     Raises
     ------
     ValueError
-        If there is no such file, or it is in none of these forms; the message names the line, if
-        there is one. Also if there are fewer than two rounds, or nobody is ever online.
+        If there is no such file, if it has none of these forms (the message names the line, if
+        there is one), if there are fewer than two rounds, or if nobody is ever online.
 
     Examples
     --------
@@ -656,7 +657,7 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
     start = begin.min() if clock.start is None else clock.start
     rounds = clock.rounds
     if rounds is None:
-        # Clients that are still there were last seen when their stay began.
+        # Clients that are still online were last seen when their stay began.
         rounds = max(
             _round_number(times.max(), start, clock, after=after)
             for times, after in ((end[known], False), (begin[~known], True))

@@ -22,7 +22,7 @@ _BLOCK = 1024  # rounds held in memory as a matrix at a time
 class PlayedLog(Process):
     """The rounds of a log in their order; nothing of them is random.
 
-    Unlike a `Trace`, it may have clients that are never present, ends, and is not stored as a
+    Unlike a `Trace`, it may have clients that are never present, it ends, and it is not stored as a
     matrix. Its probabilities are shares of all rounds of the log, wherever replay begins.
 
     Parameters
@@ -70,7 +70,7 @@ class PlayedLog(Process):
 
     @property
     def n_states(self) -> None:
-        """None, as the rounds may end."""
+        """None, because the rounds may end."""
         return None
 
     @property

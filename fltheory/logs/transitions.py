@@ -22,10 +22,10 @@ _NEARLY_ONE = 1 - 1e-9
 def fit_on_off(log: AvailabilityLog) -> MarkovOnOff:
     """Fit an independent two-state chain to every client, as `Trace.as_on_off` does.
 
-    The log is taken to start again after its end, so that as many transitions lead to a state as
-    from it, and the fitted availability is the share of rounds. Clients that are never or always
-    present stay so. A client that alternates every round, whose chain would be periodic, gets a
-    second eigenvalue just above -1.
+    The log is assumed to start again after its end. So as many transitions lead to a state as leave
+    it, and the fitted availability is the share of rounds. Clients that are never or always present
+    remain so. A client that alternates every round, whose chain would be periodic, gets a second
+    eigenvalue just above -1.
 
     Examples
     --------
@@ -97,8 +97,9 @@ def eigenvalue_intervals(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return estimates of and intervals for clients' eigenvalues ``1 - P(leaves) - P(comes)``.
 
-    The intervals are Clopper-Pearson's for the probabilities of leaving and of coming, with half of
-    ``error`` for each, over all rounds but the last. NaN if a client is always in one state.
+    The intervals come from Clopper-Pearson intervals for the probabilities of leaving and of
+    coming, with half of ``error`` for each, over all rounds but the last. They are NaN if a client
+    is always in one state.
 
     Parameters
     ----------

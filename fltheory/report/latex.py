@@ -1,10 +1,10 @@
-"""Corrected statements in full as LaTeX, to be pasted into a paper, with changes marked.
+"""Complete corrected statements as LaTeX, to be pasted into a paper, with changes marked.
 
 Formulas written as plain characters in sentences become LaTeX formulas.
 
 Statements describe changes in plain sentences, such as ``w_B* in place of w* in Gamma``. At each
-word, a small parser reads the longest possible formula; it is typeset unless it could be a word or
-a plain number. Everything else remains text.
+word, a small parser reads the longest possible formula. This is typeset unless it could be a word
+or a plain number. Everything else remains text.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _formula_at(text: str, start: int) -> tuple[int, str]:
-    """Return the end and LaTeX of the longest formula that starts here; start if none does."""
+    """Return the end and the LaTeX of the longest formula here; the end is the start if none."""
     reader = _Reader(text, start)
     latex = reader.relation()
     end, read = reader.place, text[start : reader.place]
@@ -137,12 +137,12 @@ _IN_LATEX = {
     "sqrt(": (r"\sqrt{", "}"),
     "floor(": (r"\lfloor ", r" \rfloor"),
 }
-# Factors written without a space, LK or mKR, but no Roman number.
+# Factors written without a space, such as LK or mKR, but not Roman numerals.
 _PRODUCT = re.compile(r"(?!I+$)[a-z]?[A-Z]{1,3}")
 
 
 class _Reader:
-    """A parser of formulas at a position in a text; methods return LaTeX, or None.
+    """A parser of formulas at a position in a text; its methods return LaTeX or None.
 
     If a method returns None, ``place`` has not moved.
     """
@@ -161,7 +161,7 @@ class _Reader:
     def _chain(
         self, part: Callable[[], str | None], joint: str, signs: Mapping[str, str]
     ) -> str | None:
-        """Read parts with joints between them; a joint without a following part is not consumed."""
+        """Read parts with joints between them; a joint that no part follows is not consumed."""
         latex = part()
         while latex is not None:
             before = self.place
@@ -188,7 +188,7 @@ class _Reader:
         return sign + latex
 
     def _product(self) -> str | None:
-        # Adjacent factors: 4 q, gamma (1 - eta), 2L, q'Sigma, F(x), E||x||, 1{x > 0}.
+        # Adjacent factors, such as 4 q, gamma (1 - eta), 2L, q'Sigma, F(x), E||x||, 1{x > 0}.
         space = r" (?=\([^()]*[a-zA-Z])| (?![aAI]\b(?!\)))(?=[\w|])"
         nothing = r"(?<=[\d)'*])(?=[a-zA-Z])|(?<=[\w*'])(?=[(\[|{])"
         return self._chain(self._power, rf"/| o (?=\w)|{space}|{nothing}", {"o": r"\circ"})
@@ -261,7 +261,7 @@ class _Reader:
         return None
 
     def _listed(self, closing: str) -> str | None:
-        """Read one or several formulas in brackets, and the closing bracket."""
+        """Read one or more formulas in brackets and the closing bracket."""
         before = self.place
         latex = self._chain(self.relation, ", ?", {})
         if latex is None or self._take(re.escape(closing)) is None:

@@ -1,8 +1,8 @@
-"""A page for each paper: its theorems as printed and as derived, made from the registry.
+"""A page for each paper with its theorems as printed and as derived, made from the registry.
 
 It also says which numbered statements (theorems, lemmas, corollaries and remarks) of the papers'
-texts are registered. A numbered statement is covered by the registered ones whose source names it;
-for any other, the reason why it is not registered is here and on the page.
+texts are registered. A numbered statement is covered by registered statements whose source names
+it. For all others, the reason why they are not registered is given here and on the page.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Text:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def covering(self, label: str, statements: Sequence[Statement]) -> tuple[str, ...]:
-        """Return the ids of the statements whose source names a numbered one, in order.
+        """Return, in order, the ids of the statements whose source names a numbered statement.
 
         Examples
         --------
@@ -113,7 +113,7 @@ TEXTS = (
 
 
 def texts_of(statements: Sequence[Statement]) -> tuple[Text, ...]:
-    """Return the texts that some statements are from; none for papers of the atlas."""
+    """Return the texts that some statements are from, which for papers of the atlas are none."""
     return tuple(
         text for text in TEXTS if any(one.source.startswith(text.name) for one in statements)
     )
@@ -133,7 +133,7 @@ _INTRODUCTION = (
     "and [the glossary](../glossary.md).",
 )
 _SUBJECTS = {"lemmas": "Lemmas that SA-FL cites", "pac": "SA-FL on PAC learnability"}
-_OUTER_COMMA = re.compile(r", (?![^(]*\))")  # not one in parentheses
+_OUTER_COMMA = re.compile(r", (?![^(]*\))")  # not a prefix in parentheses
 
 
 def papers(statements: Sequence[Statement]) -> Mapping[str, tuple[Statement, ...]]:
@@ -199,7 +199,7 @@ def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:
 
 
 def _coverage(statements: Sequence[Statement]) -> Iterator[str]:
-    """Yield a table of a text's numbered statements: those checked, and why others are not."""
+    """Yield a table of a text's numbered statements, with reasons for those not checked."""
     everything = registered()
     for text in texts_of(statements):
         yield f"Numbered statements of {text.name}:"
@@ -260,7 +260,8 @@ def _latex(assertion: Assertion) -> str:
     return " ".join([left, *related_latex(assertion), *where])
 
 
-# Inside text these characters would end it or be markup, so they are replaced before conversion.
+# In LaTeX text, these characters would end the text or be markup, so they are replaced before
+# conversion.
 _SET_ASIDE = str.maketrans({character: chr(0xE000 + i) for i, character in enumerate("{}<>&")})
 _TAKEN_BACK = {aside: chr(code) for code, aside in _SET_ASIDE.items()}
 

@@ -1,6 +1,6 @@
-"""The package's public names: what every public module lists in ``__all__``.
+"""The package's public names, which are those that public modules list in ``__all__``.
 
-Names are read off the source, so that modules that need an extra are listed without it.
+Names are read from the source, so that modules that need an extra are listed without it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NESTED = ("hardware.datasets", "hardware.models", "hardware.training")
 
 @lru_cache(maxsize=1)
 def public_names() -> Mapping[str, tuple[str, ...]]:
-    """Return each module's public names; without ``__all__``, its own definitions.
+    """Return each module's public names, or its own definitions if it has no ``__all__``.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def _parsed(name: str) -> ast.Module:
 
 
 def _listed(module: ast.Module) -> list[str]:
-    """Return what a module lists in ``__all__``, else the functions and classes that it defines."""
+    """Return what a module lists in ``__all__``, or else the functions and classes it defines."""
     for statement in module.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id="__all__")], value=names):

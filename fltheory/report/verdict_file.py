@@ -1,6 +1,7 @@
-"""Verdicts as JSON and as CSV, with versions and seeds: see docs/verdict-files.md.
+"""Verdicts as JSON and as CSV, with versions and seeds; see docs/verdict-files.md.
 
-Numbers that JSON cannot hold are the strings "inf", "-inf" and "nan"; CSV has the same ones.
+Numbers that JSON cannot represent become the strings "inf", "-inf" and "nan", and CSV uses the same
+strings.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class MadeBy:
     Attributes
     ----------
     seed, replicas : int
-        The seed and the number of runs of everything that was sampled.
+        The seed and the number of runs for everything that was sampled.
     family_error_probability : float
         Probability that at least one sampled interval of the whole table misses the truth.
     """
@@ -46,7 +47,7 @@ class MadeBy:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Versions of this package, of Python, and of the packages that compute."""
+        """Versions of this package, of Python, and of the packages used for computing."""
         return {
             "fltheory": __version__,
             "python": platform.python_version(),
@@ -54,7 +55,7 @@ class MadeBy:
         }
 
     def as_dict(self) -> dict[str, str | int | float]:
-        """Return all entries, versions first."""
+        """Return all entries, with versions first."""
         return {**self.versions, **vars(self)}
 
 
@@ -66,7 +67,7 @@ _EVIDENCE = ("grade", "error", "error_probability", "replicas", "scope")
 def write_verdicts(
     path: Path, cells: Sequence[Cell], made_by: MadeBy, further: Mapping[str, Any] | None = None
 ) -> None:
-    """Write cells and further entries, completely or not at all."""
+    """Write cells and further entries; if writing fails, leave an existing file as it was."""
     document = {
         "version": VERSION,
         "made_by": made_by.as_dict(),
@@ -77,16 +78,16 @@ def write_verdicts(
 
 
 def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
-    """Read a file of `write_verdicts`, if it was made with the same versions and settings.
+    """Read a file that `write_verdicts` made with the same versions and settings.
 
-    Curves, and the ends of intervals that are not symmetric, are not in the file. The caller must
-    know that the package's code has not changed since.
+    Curves and the ends of asymmetric intervals are not in the file. The caller must make sure that
+    the package's code has not changed since.
 
     Raises
     ------
     ValueError
-        If it is not such a file, or was made by other versions, another seed or another sample
-        size.
+        If it is not such a file, or was made with different versions, a different seed or a
+        different sample size.
     """
     try:
         document = json_of("verdicts must be an existing file", path)
@@ -104,7 +105,7 @@ def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
 
 
 def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
-    """Return the verdicts as CSV, a row per cell, with versions and seeds in the last columns."""
+    """Return the verdicts as CSV, one row per cell, with versions and seeds in the last columns."""
     made = {f"made_by_{name}": value for name, value in made_by.as_dict().items()}
     rows = ((*_flat(cell_document(cell)).values(), *made.values()) for cell in cells)
     return csv_text([(*CSV_COLUMNS, *made), *rows])
@@ -232,7 +233,7 @@ def _silent(answer: Answer) -> dict[str, str]:
 
 
 def write_comparison(path: Path, found: SideBySide, made_by: MadeBy) -> None:
-    """Write verdicts in the form of a file of verdicts, and why other statements are silent."""
+    """Write a file of verdicts that also says why the other statements do not apply."""
     cells = [
         cell_of(answer.statement, path.stem, answer.verdict)
         for answer in found.answers

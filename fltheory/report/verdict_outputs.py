@@ -17,7 +17,7 @@ from fltheory.verify.runs import Cell
 
 @dataclass(frozen=True)
 class VerdictOutputs:
-    """Output files for verdicts, in up to three formats, checked before the work starts.
+    """Output files for verdicts in up to three formats, which are checked before the work starts.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class VerdictOutputs:
     Raises
     ------
     ValueError
-        If a file's suffix does not match its format, or it cannot be written there.
+        If a file's suffix does not match its format, or if the file cannot be written there.
     """
 
     json: Path | None = None
@@ -40,7 +40,7 @@ class VerdictOutputs:
 
     @property
     def files(self) -> dict[str, Path]:
-        """The formats that were asked for, and their files."""
+        """The requested formats and their files."""
         every = {"json": self.json, "csv": self.csv, "html": self.html}
         return {name: path for name, path in every.items() if path is not None}
 
@@ -55,7 +55,7 @@ class VerdictOutputs:
         beside: Sequence[BesideView] = (),
         progress: Progress | None = None,
     ) -> None:
-        """Write every requested file, each completely or not at all."""
+        """Write every requested file; if writing fails, leave an existing file as it was."""
         for done, (name, path) in enumerate(self.files.items()):
             if progress is not None:
                 progress(done, len(self.files), f"writing {path}")

@@ -69,7 +69,7 @@ class WorkCell:
     def key(self) -> str:
         """A digest of the content, which identifies the cell in a store."""
         content = [self.statement, self.reading, self.setting, self.seed, self.replicas, self.files]
-        # The first stores had no other kind.
+        # The first stores had only this kind.
         content += [] if self.kind == CHECK else [self.kind]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -91,7 +91,7 @@ class Row:
     versions : str
         Versions of this package, Python and the packages used for computing.
     seconds : float
-        Time taken; time shared by the cells of one task is counted for the first one.
+        Time taken. Time that the cells of one task share is counted for the first cell.
     kind, result : str
         As in `WorkCell` and `Record`.
     """
@@ -137,7 +137,7 @@ class Task(ABC):
     cells : tuple of WorkCell
         The cells to compute, without those already in the store.
     files : tuple of pairs
-        The files of the user's own theorems that it needs.
+        The files of the user's own theorems that the task needs.
     """
 
     cells: tuple[WorkCell, ...]
@@ -196,7 +196,7 @@ class Checks(Task):
     def rows(self) -> list[Row]:
         """Check the cells.
 
-        Only input and arithmetic errors are caught; other errors are not about the cell.
+        Only input and arithmetic errors are caught, because other errors are not about the cell.
         """
         setting: Setting | ValueError | None = None
         rows = []

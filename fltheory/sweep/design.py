@@ -78,7 +78,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class DrawnRange:
-    """An axis of random draws between two numbers: whole numbers, ends included, if both are whole.
+    """An axis of random draws between two numbers, or between two integers, ends included.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class DrawnRange:
     def at(self, share: float) -> Values:
         """Return the values at a share of the way from ``low`` to ``high``."""
         whole = isinstance(self.low, int) and isinstance(self.high, int)
-        # Each whole number gets the interval of length one that begins at it.
+        # Each integer gets the interval of length one that begins at it; both ends can be drawn.
         high = self.high + 1 if whole else self.high
         if self.logarithmic:
             value = math.exp((1 - share) * math.log(self.low) + share * math.log(high))
@@ -136,7 +136,7 @@ class Design:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, counting equal ones as often as they occur."""
+        """Number of cells, counting equal cells as often as they occur."""
         return len(self) * len(self.statements)
 
     def task(self, number: int, files: Files = ()) -> Checks:

@@ -111,13 +111,13 @@ def map_into(
     Returns
     -------
     RegionMap
-        Its verdicts have no hypotheses, because a store has only their failures.
+        The map; its verdicts have no hypotheses, because a store has only their failures.
 
     Raises
     ------
     ValueError
-        As in `map_region`; also if the statement is not registered, if a setting does not consist
-        of numbers and so cannot be identified, or if a point could not be checked.
+        In the cases of `map_region`; also if the statement is not registered, if a setting does not
+        consist of numbers, so that it cannot be identified, or if a point could not be checked.
     """
     check_map(theorem, x, y)
     if get(theorem.id, theorem.reading) is not theorem:

@@ -76,7 +76,8 @@ def sweep(
     design : Design
     store : Store
     processes : int, optional
-        By default as many as this process may use processors; with 1, cells run in this process.
+        By default, as many as the processors that this process may use. With 1, cells run in this
+        process.
     executor : concurrent.futures.Executor, optional
         Runs the cells instead, e.g. Dask's ``Client.get_executor()``.
     in_flight : int, optional
@@ -96,7 +97,7 @@ def sweep(
 
     Examples
     --------
-    A statement on runs of two lengths; a second call has nothing left to do:
+    A statement is checked on runs of two lengths. A second call has nothing left to do:
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -257,7 +258,7 @@ def dask_workers(address: str) -> Iterator[tuple[Executor, int]]:
         from distributed import Client
     except ImportError as error:
         raise ValueError("dask needs distributed: pip install 'fltheory[dask]'") from error
-    # Its reports of lost connections would be mixed with our own output.
+    # Dask's reports of lost connections would be mixed with our own output.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _check_answer(address)

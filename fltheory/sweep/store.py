@@ -50,8 +50,8 @@ class Store:
     Raises
     ------
     StoreError
-        If the file does not exist, is not a store, is damaged or of another version, or stays
-        locked by others for seconds. Nothing is then written to it.
+        If the file does not exist, is not a store, is damaged, has a different version, or stays
+        locked by other processes for seconds. Nothing is then written to it.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Store:
             return int(self._connection.execute("SELECT count(*) FROM cells").fetchone()[0])
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Store all rows or none; a row whose cell is already stored is left as it is."""
+        """Store all rows or none; if a cell is already stored, its row is left unchanged."""
         with self._in_a_line():
             self._connection.execute("BEGIN IMMEDIATE")
             try:

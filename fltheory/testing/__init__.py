@@ -1,8 +1,8 @@
 """Theorems and implementations in your own tests.
 
-``pytest --fltheory my_theorem.py`` makes a test of each statement in each of its regimes; see
-`fltheory.testing.pytest_plugin`. `check_algorithm` checks an implementation of an algorithm
-against its paper, law by law. Importing this module is quick.
+``pytest --fltheory my_theorem.py`` makes one test per statement and regime; see
+`fltheory.testing.pytest_plugin`. `check_algorithm` checks an implementation of an algorithm against
+its paper, law by law. Importing this module is quick.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One verdict as one pytest test: the check itself, its report, and when it fails."""
+"""One verdict as one pytest test: the check itself, its report, and the reasons for failure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _COLUMNS = ("theorem", "reading", "regime", "verdict", "evidence", "truth/bound"
 
 
 def each_cell(*beginnings: str) -> pytest.MarkDecorator:
-    """Return a mark that runs a test on each statement in each of its regimes.
+    """Return a mark that runs a test for each statement in each of its regimes.
 
     The test takes two arguments, ``statement`` and ``regime`` (its name).
 
     Parameters
     ----------
     *beginnings : str
-        Ids, or their part before a slash; without any, every registered statement. Load your own
-        theorems first with `fltheory.theorems.load`.
+        Ids, or the parts of ids before a slash. If none are given, every registered statement is
+        used. Load your own theorems first with `fltheory.theorems.load`.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def each_cell(*beginnings: str) -> pytest.MarkDecorator:
     ... def test_verdict_and_ratio_are_as_recorded(statement, regime, as_recorded):
     ...     as_recorded(statement, regime)
     """
-    import pytest  # commands, including conformance, do not need pytest
+    import pytest  # the commands, including conformance, do not need pytest
 
     from fltheory import theorems
     from fltheory.verify.runs import shared_settings_together
@@ -59,8 +59,8 @@ def each_cell(*beginnings: str) -> pytest.MarkDecorator:
 def checked(statement: Statement, regime: str) -> Cell:
     """Check a statement in one of its regimes.
 
-    The error probability of one table covers all sampled intervals of all registered statements:
-    each cell gets an equal share, however many cells run.
+    The error probability of one table covers all sampled intervals of all registered statements.
+    Each cell gets an equal share, however many cells run.
     """
     from fltheory import theorems
     from fltheory.evidence.truths import Sampling
@@ -79,7 +79,7 @@ def checked(statement: Statement, regime: str) -> Cell:
 
 
 def rows_of(beginning: str, recorded: Baseline) -> Baseline:
-    """Return the records whose ids are ``beginning``, or start with it and a slash.
+    """Return the records whose ids are ``beginning`` or start with it and a slash.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def rows_of(beginning: str, recorded: Baseline) -> Baseline:
 
 
 def failure(cell: Cell, recorded: Baseline | None) -> str | None:
-    """Return why a cell fails, or None; it must agree with its record if there are records.
+    """Return why a cell fails, or None; if there are records, it must agree with its record.
 
     Without records, the statement must not be refuted or undecided.
     """
@@ -123,7 +123,7 @@ def explanation(cell: Cell) -> str:
 
 
 def properties(cell: Cell) -> Properties:
-    """Return a cell's report properties, which pass between processes and into JUnit files."""
+    """Return a cell's report properties, which are passed between processes and to JUnit files."""
     from fltheory.report.terminal.verdict_table import remark
 
     kept = cell.record
@@ -154,7 +154,7 @@ def records(found: Properties) -> Iterator[tuple[CellKey, Record]]:
 
 
 def lines(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Yield a line per cell, in columns."""
+    """Yield one line per cell, in columns."""
     names = [f"{row['theorem']} ({row['reading']}): {row['regime']}" for row in rows]
     width = max(map(len, names))
     for name, row in zip(names, rows, strict=True):

@@ -1,7 +1,8 @@
 """``pytest --fltheory my_theorem.py``: each statement in each of its regimes is a test.
 
-Every run of pytest imports this file if the package is installed, so slow imports are where they
-are used. Files and the record are named by options, or once in ``pyproject.toml``::
+If the package is installed, every run of pytest imports this file, so slow imports are made only
+where they are used. The theorem files and the record are given by options, or once in
+``pyproject.toml``::
 
     [tool.fltheory]
     theorems = ["my_theorem.py"]
@@ -51,11 +52,11 @@ class Plan:
     recording : bool
         Whether the record is rewritten.
     budget : int
-        Number of settings that the search for a refutation may try for each statement; 0 means no
-        search.
+        Number of settings that the search for a refutation may try for each statement. With 0,
+        there is no search.
     verdicts : Path or None
-        A file just written by ``fltheory verify --json``, whose verdicts are used instead of
-        checking again.
+        A file just written by ``fltheory verify --json``. Its verdicts are used, and nothing is
+        checked again.
     """
 
     files: tuple[Path, ...]
@@ -71,7 +72,7 @@ _KNOWN = pytest.StashKey["Mapping[CellKey, Cell]"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, all of them named after the package."""
+    """Add the options, which are all named after the package."""
     group = parser.getgroup("fltheory", "theorems of federated learning")
     group.addoption(
         "--fltheory",
@@ -135,7 +136,7 @@ def pytest_configure(config: pytest.Config) -> None:
         verdicts=Path(option.fltheory_verdicts) if option.fltheory_verdicts else None,
     )
     _refuse(plan)
-    # The table's files are tested if no test is named; a worker has those of the run.
+    # The files in the table are tested if no test is named; a worker has the files of the run.
     if not hasattr(config, "workerinput"):
         everything = config.args_source is not pytest.Config.ArgsSource.ARGS
         _add_to_arguments(config, [*named, *(in_table if everything else [])])
@@ -185,7 +186,7 @@ def _add_to_arguments(config: pytest.Config, files: Sequence[Path]) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a file of theorems; its ordinary tests are collected as well."""
+    """Collect a file of theorems; its ordinary tests are also collected."""
     if file_path.resolve() not in parent.config.stash[_PLAN].files:
         return None
     return TheoremFile.from_parent(parent, path=file_path)
@@ -211,7 +212,7 @@ class TheoremFile(pytest.File):
 
 
 class _StatementItem(pytest.Item):
-    """A test of a statement, whose failures are reported without a traceback."""
+    """A test of a statement; its failures are reported without a traceback."""
 
     statement: Statement
     regime: str
@@ -239,10 +240,10 @@ class DepartureError(Exception):
 
 
 class RegimeItem(_StatementItem):
-    """A statement in one of its regimes: as recorded, or, without a record, not refuted."""
+    """A statement in one of its regimes: the verdict is as recorded or, if none is, not refuted."""
 
     def runtest(self) -> None:
-        """Check the statement, and compare with the record."""
+        """Check the statement and compare the verdict with the record."""
         recorded = _recorded(self.config)
         cell = _cell(self.config, self.statement, self.regime)
         self.user_properties += cells.properties(cell)
@@ -261,7 +262,7 @@ class SearchItem(_StatementItem):
     """The search for a refutation of a statement."""
 
     def runtest(self) -> None:
-        """Search, unless the record already has the statement as refuted."""
+        """Search, unless the record already says that the statement is refuted."""
         from fltheory.verify import falsify
 
         one = self.statement
@@ -278,7 +279,7 @@ class SearchItem(_StatementItem):
 
 
 def _cell(config: pytest.Config, statement: Statement, regime: str) -> Cell:
-    """Return a checked cell, or the one of ``--fltheory-verdicts``."""
+    """Return a checked cell, or the cell from ``--fltheory-verdicts``."""
     path = config.stash[_PLAN].verdicts
     if path is None:
         return cells.checked(statement, regime)
@@ -294,7 +295,7 @@ def _cell(config: pytest.Config, statement: Statement, regime: str) -> Cell:
 
 
 def _recorded(config: pytest.Config) -> Baseline | None:
-    """Return the record; None if there is none."""
+    """Return the record, or None if there is none."""
     if _RECORDED not in config.stash:
         from fltheory.verify.baseline import read_baseline
 
@@ -313,9 +314,9 @@ def recorded_verdicts(pytestconfig: pytest.Config) -> Baseline:
 
 @pytest.fixture
 def as_recorded(request: pytest.FixtureRequest) -> Recorder:
-    """Return a function of a statement and a regime's name that fails if the record differs.
+    """Return a function of a statement and a regime's name that fails if the record is different.
 
-    It returns the verdict. With ``--fltheory-record``, the verdict is recorded instead.
+    The function returns the verdict. With ``--fltheory-record``, the verdict is recorded instead.
     """
     config = request.config
 
@@ -332,9 +333,9 @@ def as_recorded(request: pytest.FixtureRequest) -> Recorder:
 
 @pytest.fixture
 def fltheory_check(request: pytest.FixtureRequest) -> Iterator[Checker]:
-    """Yield a function of a statement (or id) and a setting (or regime's name): the verdict.
+    """Yield a function that returns the verdict on a statement (or id) and setting (or regime).
 
-    If the test is marked with ``fltheory_expects``, every verdict must equal the marker's.
+    If the test is marked with ``fltheory_expects``, every verdict must equal that of the marker.
     """
     from fltheory import theorems
     from fltheory.verify import check

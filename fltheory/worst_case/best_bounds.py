@@ -85,19 +85,21 @@ def best_bound(
     - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``,
       which bounds any number of rounds by iteration. For heterogeneity at the optimum without
       noise, this is the supremum over the class; otherwise it may be larger. For a `SmoothClass`,
-      in which clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 +
-      residual``. For the gap, ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``,
-      which bounds the mean of ``E F(x_r) - F*`` over rounds with weights ``rate^-r``.
+      in which clients need not be convex,
+      ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``. For the gap,
+      ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, which bounds the mean of
+      ``E F(x_r) - F*`` over rounds with weights ``rate^-r``.
     - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, with independently available
       clients. Dissimilarity at the optimum is ``sum_i alpha_i ||grad F_i(x*)||^2``, for the
       objective ``F = sum alpha_i F_i``.
     - FedAvg, Unbiased or WeightedFedAvg with `MarkovOnOff`, clients that come and go in bursts: the
-      mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
-      + floor``, for every T. If a rate is given, ``E||x_t - x*||^2`` itself is bounded. The class
-      must have mu above 0. The measure "loss" bounds ``E F`` at the mean model instead. A small
-      `FiniteChain` of sets is covered in the same way. With a schedule of steps, the mean of
-      ``E||x_t - x*||^2`` over the given ``rounds`` is bounded. The measure "last" bounds ``E||x_T -
-      x*||^2`` after these rounds, with or without a schedule.
+      mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most
+      ``(start ||x_0 - x*||^2 + ...)/T + floor``, for every T. If a rate is given,
+      ``E||x_t - x*||^2`` itself is bounded. The class must have mu above 0. The measure "loss"
+      bounds ``E F`` at the mean model instead. A small `FiniteChain` of sets is covered in the same
+      way. With a schedule of steps, the mean of ``E||x_t - x*||^2`` over the given ``rounds`` is
+      bounded. The measure "last" bounds ``E||x_T - x*||^2`` after these rounds, with or without a
+      schedule.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client per round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.

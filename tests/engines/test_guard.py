@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from fltheory.engines.guard import (
     _Seen,
     guard_affine,
     guarded,
+    rounds_now,
 )
 from fltheory.engines.sampled.reach import reach
 from fltheory.evidence.truths import Sampling, truth
@@ -221,9 +223,139 @@ def test_maps_are_guarded_once_for_what_is_the_same(monkeypatch: pytest.MonkeyPa
     honest = _RealRounds.differs
     monkeypatch.setattr(_RealRounds, "differs", lambda self: runs.append(1) or honest(self))
     for lr in (0.3125, 0.3125, 0.34375):
-        problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
-        exact(Setting(FedAvg(lr, 1), problem, UniformSubset(2, 1), 3, [1.0]))
+        for arithmetic in ("float64", "enclosed"):
+            problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+            setting = Setting(FedAvg(lr, 1), problem, UniformSubset(2, 1), 3, [1.0])
+            exact(setting, arithmetic=arithmetic)
     assert len(runs) == 2
+
+
+class Momentum(FedAvg):
+    """The memory is moved by the model."""
+
+    def init(self, x0: Any, n_clients: int) -> Any:
+        return {"x": x0, "m": 0 * x0}
+
+    def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+        m = state["m"] / 2 + super().round(state, clients, who, branch)["x"] - state["x"]
+        return {"x": state["x"] + m, "m": m}
+
+
+def test_a_long_run_of_one_map_takes_no_more_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow rounds of a user's own would otherwise take hours."""
+    ran: list[int] = []
+    honest = _RealRounds._round
+
+    def run(self: Any, now: Any, *given: Any, **more: Any) -> Any:
+        ran.append(now.index)
+        return honest(self, now, *given, **more)
+
+    monkeypatch.setattr(_RealRounds, "_round", run)
+    guarded(Setting(Momentum(0.5, 1), PROBLEM, UniformSubset(2, 1), 4000, [1.0]))
+    assert len(ran) < 100
+
+
+def test_what_is_cached_of_rounds_is_small() -> None:
+    problem = QuadraticProblem(np.eye(1000), np.eye(2, 1000))
+    setting = Setting(Momentum(0.5, 1), problem, UniformSubset(2, 1), 5, np.ones(1000))
+    seen = rounds_now(setting)
+    assert isinstance(seen, tuple)
+    assert len(seen) == 10
+    assert sum(map(len, seen)) < 1000
+
+
+class Checked(FedAvg):
+    """It counts, and fails once it has diverged."""
+
+    def init(self, x0: Any, n_clients: int) -> Any:
+        return {"x": x0, "t": array_namespace(x0).zeros((x0.shape[0], 1))}
+
+    def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+        if isinstance(state["x"], np.ndarray):
+            assert np.isfinite(state["x"]).all()
+        return {**super().round({"x": state["x"]}, clients, who, branch), "t": state["t"] + 1}
+
+
+def test_rounds_are_not_run_after_the_run_has_diverged() -> None:
+    """Distances grow four times a round, beyond all floats in round 512."""
+    setting = Setting(Checked(5.0, 1), PROBLEM, UniformSubset(2, 2), 600, [1.0])
+    assert guarded(setting).differs == ""
+
+
+class Divides(FedAvg):
+    """The mean of nobody is 0/0, which is not used; or else whoever divides by 0 stops there."""
+
+    stops: bool = False
+
+    def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+        try:
+            shares = np.where(who.any(axis=1, keepdims=True), who / who.sum(axis=1)[:, None], 0.0)
+        except FloatingPointError:
+            if not self.stops:
+                raise
+            shares = np.zeros(who.shape)
+        x = state["x"]
+        return {"x": x + clients.summed_local_sgd(x, who, shares, steps=1, lr=0.5)}
+
+
+class Stops(Divides):
+    stops = True
+
+
+def test_errors_that_engines_silence_are_no_reason_to_refuse() -> None:
+    """But a round that goes another way where NumPy raises is refused."""
+    ways = (
+        Setting(one(0.5, 1), PROBLEM, Bernoulli([0.5, 0.5]), 3, [1.0]) for one in (Divides, Stops)
+    )
+    with np.errstate(all="raise"):
+        assert guarded(next(ways)).differs == ""
+        with pytest.raises(RoundRefusedError, match="where NumPy may warn, or raise"):
+            guarded(next(ways))
+
+
+def test_states_of_objects_are_refused_by_name() -> None:
+    class Objects(Checked):
+        def init(self, x0: Any, n_clients: int) -> Any:
+            return {"x": x0, "t": np.zeros((x0.shape[0], 1), dtype=object)}
+
+    with pytest.raises(RoundRefusedError, match="'t' of type object, which is not numeric"):
+        guarded(Setting(Objects(0.5, 1), PROBLEM, UniformSubset(2, 1), 3, [1.0]))
+
+
+def test_the_last_of_many_sets_is_seen() -> None:
+    """Everybody is the last of 1024 sets, and hardly ever drawn."""
+
+    class OtherwiseOfAll(FedAvg):
+        def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+            x, step = state["x"], 1.0
+            if isinstance(x, np.ndarray):
+                step = np.where(who.all(axis=1, keepdims=True), 0.5, 1.0)
+            return {"x": x + step * (super().round(state, clients, who, branch)["x"] - x)}
+
+    problem = QuadraticProblem([[1.0]], np.arange(10.0)[:, None])
+    with pytest.raises(NotAffineError, match="deviates from its affine map"):
+        exact(Setting(OtherwiseOfAll(0.5, 1), problem, Bernoulli([0.5] * 10), 3, [1.0]))
+
+
+def test_a_round_may_import_what_nobody_has_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module's first import may also ask the operating system for a seed."""
+    source = "import random\nOWN = random.Random()\nRATE = 0.25\n"
+    (tmp_path / "imported_late.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "imported_late", raising=False)
+
+    class ImportsLate(FedAvg):
+        def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+            from imported_late import RATE  # type: ignore[import-not-found]
+
+            x = state["x"]
+            return {"x": x + clients.summed_local_sgd(x, who, who / 1, steps=1, lr=RATE)}
+
+    alone = QuadraticProblem([[1.0]], [[0.0]])
+    found = exact(Setting(ImportsLate(0.5, 1), alone, UniformSubset(1, 1), 2, [1.0]))
+    assert found.squared_distance.tolist() == [1.0, 0.75**2, 0.75**4]
 
 
 @dataclass(frozen=True)

@@ -310,6 +310,13 @@ class ReadsEnvironment(AsksItself):
         return float(os.environ.get("RATE", "0.5"))
 
 
+class ReadsEnvironmentOnce:
+    """Of a single round; there is no second one."""
+
+    def at(self, index: int) -> FedAvg:
+        return [FedAvg(float(os.environ.get("RATE", "0.5")), 1)][index - 1]
+
+
 class ReadsFile(AsksItself):
     def rate(self) -> float:
         return float(Path(os.environ["RATES"]).read_text(encoding="utf-8"))
@@ -355,6 +362,7 @@ def set_method(monkeypatch: pytest.MonkeyPatch) -> None:
         (AsksItself, set_method),
         (ReadsContext, set_context),
         (ReadsEnvironment, set_environment),
+        (ReadsEnvironmentOnce, set_environment),
         (ReadsFile, set_file),
         (Imports, set_module),
     ],

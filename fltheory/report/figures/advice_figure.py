@@ -17,7 +17,7 @@ _MOST_POINTS = 500
 
 
 def advice_figure(advice: Advice) -> Figure:
-    """Draw each algorithm's biases, from unrelated to worst, and its error along the log."""
+    """Draw each algorithm's biases, from unrelated to worst case, and its error along the log."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 5), layout="constrained")

@@ -1,4 +1,4 @@
-"""Figures of a bound and its truth: one, several on the same axes, or in panels."""
+"""Figures of bounds and truths: a single pair, several on the same axes, or panels."""
 
 from __future__ import annotations
 
@@ -53,27 +53,28 @@ def figure(
 ) -> Figure:
     """Draw truth, sample and bound of a statement over one variable, or a map over two.
 
-    The title has the verdicts. With one curve, the axis is hatched where the theorem does not apply
-    and grey where it is refuted. With several curves, each has a colour and a marker: its truth is
-    a solid line, its samples are filled markers with intervals, and its bound is dashed with hollow
-    markers. In a map, cells are coloured by verdict, and show its letter and log10(bound/truth).
+    The title gives the verdicts. With one curve, the axis is hatched where the theorem does not
+    apply and grey where it is refuted. With several curves, each has a colour and a marker. Its
+    truth is a solid line, its samples are filled markers with intervals, and its bound is dashed
+    with hollow markers. In a map, cells are coloured by verdict, and show the verdict's letter and
+    log10(bound/truth).
 
     Parameters
     ----------
     shown : BoundCurve, mapping of str to BoundCurve, or of str to such mappings; or RegionMap
-        From `fltheory.verify.curve`: one curve; several curves of one quantity, keyed by their name
-        in the legend; or panels, one per setting, keyed by their title, with curves of the same
-        names. Or a map from `fltheory.verify.map_region`.
+        From `fltheory.verify.curve`, either one curve, several curves of one quantity, keyed by
+        their names in the legend, or panels, one per setting, keyed by their titles, with curves of
+        the same names. A map comes from `fltheory.verify.map_region`.
     title : str, optional
-        A last line of the title; panels have their own.
+        A last line of the title. Panels have titles of their own.
     log_x : bool
         Whether the horizontal axis is logarithmic.
     points : mapping of str to (x, y), optional
-        Named points to mark, e.g. a choice. Not in panels.
+        Named points to mark, e.g. a choice. They are not drawn in panels.
     levels : mapping of str to float, optional
-        Named heights, e.g. a limit. Not in panels.
+        Named heights, e.g. a limit. They are not drawn in panels.
     x_label, y_label : str, optional
-        Labels of the axes of a map, mathematics between dollars; their names by default.
+        Labels of the axes of a map, with mathematics between dollar signs. By default, their names.
 
     Raises
     ------
@@ -187,7 +188,7 @@ def _draw(axes: Axes, curve: BoundCurve, marker: str, colour: str) -> None:
 
 
 def _heading(curves: Mapping[str, BoundCurve]) -> str:
-    """Return every curve's verdict, with the statement once if all curves share it."""
+    """Return every curve's verdict; the statement is named once if all curves share it."""
     judged = {name: curve for name, curve in curves.items() if curve.outcomes}
     if not judged:
         return "no claim"
@@ -220,7 +221,7 @@ def _names(curves: Mapping[str, BoundCurve]) -> Iterator[Any]:
 
 
 def _kinds(drawn: Collection[BoundCurve]) -> Iterator[Any]:
-    """Yield legend entries for the three kinds of marks."""
+    """Yield the legend entries for the three kinds of marks."""
     from matplotlib.lines import Line2D
 
     if any(curve.truth is not None for curve in drawn):
@@ -306,7 +307,7 @@ def draw_curve(axes: Axes, curve: BoundCurve) -> None:
 
 
 def heights(curve: BoundCurve) -> FloatArray:
-    """Return the numbers that determine the vertical scale; small parts of a bound do not."""
+    """Return the numbers that determine the vertical scale, without small parts of a bound."""
     drawn = (curve.truth, curve.sampled, curve.bound)
     shown = np.concatenate([array for array in drawn if array is not None])
     least = np.nanmin(shown)
@@ -327,12 +328,12 @@ def sampled_label(curve: BoundCurve) -> str:
 
 
 def kind_of_intervals(curve: BoundCurve) -> str:
-    """Return the kind of intervals: Student's if the truth, which is judged, is computed."""
+    """Return the kind of intervals, which is Student's t if the verdict is on a computed truth."""
     return "Student's intervals" if curve.is_computed else "intervals"
 
 
 def _without_width(curve: BoundCurve) -> str:
-    """Return an explanation of marks without a bar, if there are any."""
+    """Return an explanation of marks that have no bar, if there are any."""
     assert curve.sampled is not None
     assert curve.interval is not None
     drawn = np.isfinite(curve.sampled)
@@ -394,7 +395,7 @@ def _shade(axes: Axes, curve: BoundCurve) -> None:
 
 
 def _edges(curve: BoundCurve) -> FloatArray:
-    """Return the limits of each value's stretch: halfway to its neighbours."""
+    """Return the limits of each value's stretch, which are halfway to its neighbours."""
     values = curve.values
     if values.size == 1 or curve.labels:
         return np.concatenate([values - 0.5, values[-1:] + 0.5])

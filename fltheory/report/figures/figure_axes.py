@@ -1,4 +1,4 @@
-"""Common code of figures: axes, labels, scales, styles legible in grey, and their files.
+"""Common code of figures: axes, labels, scales, styles that are legible in grey, and files.
 
 Lines differ in style and marker as well as in colour (Okabe and Ito's), so that figures are
 legible in grey and to the colour-blind.
@@ -41,7 +41,7 @@ PART_STYLES: tuple[tuple[Any, str], ...] = (
     ("-.", "#CC79A7"),
     ((0, (3, 1, 1, 1, 1, 1)), "#E69F00"),
 )
-# Apart in lightness as well.
+# These also differ in lightness.
 OUTCOME_COLOURS = {
     Outcome.HOLDS: "#56B4E9",
     Outcome.REFUTED: "#7A2B00",
@@ -53,7 +53,7 @@ _SIZE = (6.8, 5.0)
 _MARGIN = 1.6
 _TITLE_WIDTH = 84
 _MOST_EMPTY_DECADES = 3.0
-_CUT = 0.5  # remaining size of a stretch that is cut, in decades
+_CUT = 0.5  # the size that remains of a stretch that is cut, in decades
 _CUT_LOOK: Mapping[str, Any] = {
     "facecolor": "#F4F4F4",
     "edgecolor": "#999999",
@@ -76,7 +76,7 @@ def blank() -> tuple[Figure, Axes]:
 
 
 def set_title(axes: Axes, *lines: str, width: int = _TITLE_WIDTH) -> None:
-    """Write the nonempty lines above the axes, wrapped where they are too long."""
+    """Write the nonempty lines above the axes, wrapping lines that are too long."""
     axes.set_title("\n".join(_wrapped(line, width) for line in lines if line), fontsize=9.5)
 
 
@@ -87,14 +87,14 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def label(text: str) -> str:
-    """Return LaTeX that matplotlib's mathtext reads: single-letter arguments get braces."""
+    """Return LaTeX that matplotlib's mathtext can read, with braces around single letters."""
     text = re.sub(r"\\(mathbb|mathrm|bar)\s*([A-Za-z])(?![A-Za-z])", r"\\\1{\2}", text)
     text = re.sub(r"\\frac\s*(\w)", r"\\frac{\1}", text)
     return re.sub(r"(\\frac\{[^{}]*\})(\w)", r"\1{\2}", text)
 
 
 def cycled(styles: Sequence[Any], count: int) -> list[Any]:
-    """Return a number of styles, starting again from the first if there are fewer."""
+    """Return the given number of styles, starting again from the first if there are fewer."""
     return [styles[index % len(styles)] for index in range(count)]
 
 
@@ -115,13 +115,13 @@ def set_scales(axes: Axes, x: FloatArray, y: FloatArray, *, log_x: bool) -> None
 def _cut_empty_decades(axes: Axes) -> None:
     """Shorten the widest stretch of a logarithmic axis in which nothing is drawn, and say so.
 
-    A bound may be millions of times the truth: both would be flat lines at the edges.
+    If a bound is millions of times the truth, both would be flat lines at the edges.
     """
     low, high = (float(np.log10(limit)) for limit in axes.get_ylim())
     below, above = _widest_gap(_drawn_decades(axes, low, high))
     if above - below < _MOST_EMPTY_DECADES:
         return
-    first, last = math.ceil(below), math.floor(above)  # whole decades, so that ticks stay
+    first, last = math.ceil(below), math.floor(above)  # whole decades, so that ticks are kept
     powers = np.array([low - 1, first, last, high + 1])
     heights = powers - np.array([0, 0, last - first - _CUT, last - first - _CUT])
 
@@ -180,7 +180,7 @@ def _widest_gap(stretches: Sequence[tuple[float, float]]) -> tuple[float, float]
 
 
 def _name_few(axes: Axes, values: FloatArray) -> None:
-    """Put ticks at the values themselves if powers of ten would be too far apart."""
+    """Put ticks at the values themselves if ticks at powers of ten would be too far apart."""
     if values.size <= _MOST_NAMED_TICKS and values[-1] < _SHORT_RANGE * values[0]:
         axes.set_xticks(values, [f"{value:.3g}" for value in values])
         axes.set_xticks([], minor=True)
@@ -220,9 +220,10 @@ _SUFFIXES = (".png", ".svg")
 
 @contextmanager
 def default_style() -> Iterator[None]:
-    """Draw as matplotlib does by default, whatever the user's own settings say.
+    """Draw as matplotlib does by default, whatever the user's own settings are.
 
-    Those may need LaTeX, or missing fonts; and a figure should look the same everywhere.
+    The user's settings may need LaTeX or missing fonts, and a figure should look the same
+    everywhere.
     """
     from matplotlib import rc_context, rcdefaults, rcParams
 
@@ -244,7 +245,8 @@ def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> Non
     Raises
     ------
     ValueError
-        If the suffix is another one, before anything is drawn, or the argument is not a figure.
+        If the suffix is different (checked before anything is drawn), or if the argument is not a
+        figure.
 
     Examples
     --------

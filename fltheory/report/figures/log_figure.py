@@ -1,4 +1,4 @@
-"""A figure of a log of who was online: who was present when, how often, and for how long."""
+"""A figure of a log of who was online, showing when, how often and for how long."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _raster(axes: Axes, found: LogDescription) -> None:
     order = np.argsort(log.marginals, kind="stable")
     rows = order[_some(log.n_clients, _MOST_ROWS)]
     columns = _some(log.n_rounds, _MOST_COLUMNS)
-    # Stays among the rounds shown, so that the others need no room.
+    # Only stays among the rounds shown, so that the others take no space.
     place = np.full(log.n_clients, -1)
     place[rows] = np.arange(len(rows))
     shown_stays = place[log.who] >= 0

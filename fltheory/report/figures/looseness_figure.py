@@ -24,7 +24,7 @@ _MARGIN = 1.5
 
 
 def looseness_figure(found: SideBySide) -> Figure:
-    """Draw truth and bound of each statement as a bar between them, on a logarithmic axis.
+    """Draw a bar from truth to bound for each statement, on a logarithmic axis.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def looseness_figure(found: SideBySide) -> Figure:
             height=0.5,
             color=OUTCOME_COLOURS[verdict.outcome],
             edgecolor="grey",
-            # Where a statement does not apply its bound means nothing.
+            # Where a statement does not apply, its bound is meaningless.
             hatch="//" if verdict.outcome is Outcome.INAPPLICABLE else "",
         )
         axes.plot(verdict.truth, row, "o", color="black", markersize=5)
@@ -68,10 +68,10 @@ def looseness_figure(found: SideBySide) -> Figure:
 
 
 def own_steps_figure(found: OwnSteps) -> Figure:
-    """Draw each theorem's bound over its truth, at its own steps, over the rounds.
+    """Draw, over the rounds, each theorem's bound divided by its truth, at its own steps.
 
-    Bounds proved for every client loss are dashed: in a theorem's colour for its own run, in black
-    for the run of the setting.
+    Bounds proved for every client loss are dashed. They have the theorem's colour for its own run,
+    and are black for the run of the setting.
 
     Raises
     ------

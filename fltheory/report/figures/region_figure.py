@@ -14,7 +14,7 @@ from fltheory.verify.region_map import RegionMap
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TITLE_BASE, _TITLE_COLUMN = 18, 9  # width in characters: without cells, and per column of cells
+_TITLE_BASE, _TITLE_COLUMN = 18, 9  # width in characters, without cells and per column of cells
 _LETTERS = {
     Outcome.HOLDS: "H",
     Outcome.REFUTED: "R",
@@ -24,7 +24,7 @@ _LETTERS = {
 
 
 def region_heading(region: RegionMap) -> str:
-    """Return two lines: the map's summary, and the meaning of its letters and numbers."""
+    """Return two lines, with the map's summary and the meaning of its letters and numbers."""
     legend = ", ".join(f"{letter} {outcome.name}" for outcome, letter in _LETTERS.items())
     return (
         f"{region.theorem} ({region.reading}): {region.summary}\n"
@@ -52,13 +52,13 @@ def _number(looseness: float) -> str:
 
 
 def region_figure(region: RegionMap, *, x_label: str = "", y_label: str = "") -> Figure:
-    """Draw the map: cells coloured by verdict, with letter and log10(bound/truth).
+    """Draw the map, with cells coloured by verdict, a letter and log10(bound/truth).
 
     Parameters
     ----------
     region : RegionMap
     x_label, y_label : str, optional
-        Labels of the axes, mathematics between dollars; their names by default.
+        Labels of the axes, with mathematics between dollar signs. By default, their names.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch, Rectangle

@@ -69,7 +69,7 @@ def html_report(
     kept: Sequence[KeptView] = (),
     beside: Sequence[BesideView] = (),
 ) -> str:
-    """Return the report on some statements: what is refuted first, then every statement.
+    """Return the report on some statements, with refutations first, followed by every statement.
 
     The same arguments give the same text.
 
@@ -77,15 +77,15 @@ def html_report(
     ----------
     statements : sequence of Statement
     cells : sequence of Cell
-        Their verdicts, as `fltheory.verify.check_regimes` returns them.
+        The verdicts, as `fltheory.verify.check_regimes` returns them.
     certificates : sequence of CertificateView
-        Certificates of refutations, see `certificates_in`; those of other statements are left out.
+        Certificates of refutations; see `certificates_in`. Those of other statements are left out.
     made_by : MadeBy
-        Lines about versions, seed and sampling.
+        Versions, seed and sampling, which the report lists.
     kept : sequence of KeptView
-        Witnesses kept as settings, see `kept_in`.
+        Witnesses that are kept as settings; see `kept_in`.
     beside : sequence of BesideView
-        Searches, maps and proofs to show, see `searched`, `mapped` and `proved`.
+        Searches, maps and proofs to show; see `searched`, `mapped` and `proved`.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -146,7 +146,7 @@ def kept_in(folder: Path, statements: Sequence[Statement]) -> tuple[KeptView, ..
     Raises
     ------
     ValueError
-        If a witness no longer refutes its statement, or is not a setting.
+        If a witness no longer refutes its statement, or if it is not a setting.
     """
     names = {(statement.id, statement.reading) for statement in statements}
     about = ((path, _kept_about(path)) for path in sorted(folder.glob("*.toml")))
@@ -169,7 +169,7 @@ def _kept(path: Path) -> KeptView:
 
 
 def _kept_about(path: Path) -> tuple[str, str] | None:
-    """Return the statement that a setting file says it refutes; None for any other file."""
+    """Return the statement that a setting file says it refutes, or None for any other file."""
     try:
         refutes = refutes_in(toml_of("witnesses must be files", path))
     except ValueError:
@@ -181,14 +181,14 @@ def _certified(path: Path, text: str) -> CertificateView:
     """Check a certificate."""
     found = read_certificate(path)
     name = found.theorem.id, found.theorem.reading
-    # The checker has decided every hypothesis; both sides in numbers are for readers.
+    # The checker has decided every hypothesis; the numbers on both sides are for readers.
     hypotheses = check(found.theorem, found.setting).hypotheses
     place = path.as_posix()
     return CertificateView(*name, found.lines, found.truth, found.bound, place, text, hypotheses)
 
 
 def _about(text: str) -> tuple[Any, Any] | None:
-    """Return the statement that a certificate says it refutes; None for any other text."""
+    """Return the statement that a certificate says it refutes, or None for any other text."""
     try:
         document = parsed(text)
         return document["theorem"], document["reading"]
@@ -213,7 +213,7 @@ def searched(
 
 
 def mapped(statement: Statement, progress: Progress | None = None) -> BesideView:
-    """Map where a statement applies, over its first two parameters, as ``fltheory map`` does."""
+    """Map where a statement applies over its first two parameters, as ``fltheory map`` does."""
     heading = f"Map: {statement.id} ({statement.reading})"
     name = statement.id, statement.reading
     try:
@@ -232,7 +232,7 @@ def proved(path: Path) -> BesideView:
     Raises
     ------
     ValueError
-        If the file holds no proof, or one that fails.
+        If the file contains no proof, or a proof that fails.
     """
     proof = read_proof(existing_file("certificate must be a file that exists", path))
     if proof is None:

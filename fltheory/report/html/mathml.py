@@ -1,6 +1,6 @@
 """Formulas as MathML, which browsers typeset without scripts.
 
-A long formula is split into pieces, one per summand, between which a line may break.
+A long formula is split into pieces, one per summand, and a line may break between two pieces.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def typeset(expression: sp.Basic) -> tuple[Markup, ...]:
 
 
 def typeset_assertion(assertion: Assertion) -> tuple[Markup, ...]:
-    """Return both sides of an assertion, and how they compare, as pieces of MathML."""
+    """Return both sides of an assertion and the relation between them, as pieces of MathML."""
     left, text = assertion.left_latex, assertion.left
     left_side = mathml(left, text) if left else in_words(text)
     return (left_side, *(mathml(piece, assertion.text) for piece in related_latex(assertion)))
@@ -77,7 +77,7 @@ def related_latex(assertion: Assertion) -> tuple[str, ...]:
 
 
 def in_words(text: str) -> Markup:
-    """Return a quantity that is only known as text."""
+    """Return a quantity that is known only as text."""
     return Markup('<span class="quantity">{}</span>').format(text)
 
 
@@ -95,7 +95,7 @@ def mathml(latex: str, text: str) -> Markup:
 
     try:
         root = ElementTree.fromstring(convert(latex))
-    except Exception:  # The converter has no error type of its own, and text is always correct.
+    except Exception:  # The converter has no error type of its own, and the text is always correct.
         return _as_text(text)
     if not _is_plain(root):
         return _as_text(text)

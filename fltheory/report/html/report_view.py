@@ -1,7 +1,7 @@
 """The content of the report, computed from statements, cells and certificates alone.
 
-Any kind of statement can be shown; parts that it does not have (quantity, bound, hypotheses, axes,
-symbols) are left out.
+Any kind of statement can be shown. Parts that a statement does not have (quantity, bound,
+hypotheses, axes, symbols) are left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _GRADES = tuple(Grade)
 
 @dataclass(frozen=True)
 class Line:
-    """A formula with a name before and a source after it, either of which may be empty."""
+    """A formula, with a name before and a source after it; each of these may be empty."""
 
     name: str
     pieces: tuple[Markup, ...]
@@ -71,7 +71,7 @@ class RegimeView:
 
     @property
     def severity(self) -> int:
-        """The rank of the verdict, refuted first."""
+        """The rank of the verdict; refuted comes first."""
         return list(MARKS).index(self.cell.verdict.outcome)
 
     @property
@@ -81,7 +81,7 @@ class RegimeView:
 
     @property
     def strength(self) -> int:
-        """The rank of the grade, the strongest first."""
+        """The rank of the grade; the strongest comes first."""
         return _GRADES.index(self.cell.verdict.evidence.grade)
 
     @property
@@ -91,7 +91,7 @@ class RegimeView:
 
     @property
     def ratio_value(self) -> str:
-        """The sort key of the column of ratios; empty if there is no ratio."""
+        """The sort key for the column of ratios; empty if there is no ratio."""
         verdict = self.cell.verdict
         if math.isnan(verdict.ratio) or (math.isinf(verdict.bound) and not verdict.is_rate):
             return ""
@@ -99,12 +99,12 @@ class RegimeView:
 
     @property
     def remark(self) -> str:
-        """A remark: the failed hypothesis, the slopes of an order, or both sides if refuted."""
+        """A remark, i.e. the failed hypothesis, an order's slopes, or both sides if refuted."""
         return remark(self.cell.verdict)
 
     @property
     def evidence(self) -> str:
-        """The evidence for the truth, in a line."""
+        """The evidence for the truth, in one line."""
         evidence = self.cell.verdict.evidence
         parts = [evidence.grade.value, f"truth within ±{evidence.error:.2g}"]
         if evidence.replicas is not None:
@@ -135,7 +135,7 @@ class RegimeView:
 
 @dataclass(frozen=True)
 class Check:
-    """A hypothesis on a setting: sign and word for its state, its name, both sides."""
+    """A hypothesis on a setting, with a sign and a word for its state, its name, and both sides."""
 
     mark: str
     state: str
@@ -173,7 +173,7 @@ class Count:
 
 
 def counts(rows: Sequence[RegimeView]) -> tuple[Count, ...]:
-    """Count rows by verdict, refuted first; verdicts without rows are included."""
+    """Count rows by verdict, with refuted first; verdicts without rows are included."""
     found = Counter(row.cell.verdict.outcome for row in rows)
     return tuple(Count(mark, o.name, o.value, found[o]) for o, mark in MARKS.items())
 
@@ -204,7 +204,7 @@ class ReadingView:
 
     @cached_property
     def claims(self) -> tuple[Line, ...]:
-        """The claims: a bound, or an order for each variable."""
+        """The claims, i.e. a bound, or an order for each variable."""
         return tuple(
             Line("" if one.variable is None else f"in {one.variable}", typeset_assertion(one))
             for one in self.statement.assertions
@@ -212,7 +212,7 @@ class ReadingView:
 
     @property
     def left_in_words(self) -> str:
-        """The left side, in words, of a claim without a run, if its formula is not enough."""
+        """For a claim without a run, the left side in words, if its formula is not enough."""
         quantity = self.statement.basis.quantity
         return quantity.text if quantity.latex and not hasattr(quantity, "rounds") else ""
 
@@ -234,13 +234,13 @@ class ReadingView:
 
     @cached_property
     def definitions(self) -> tuple[tuple[Markup, tuple[Markup, ...]], ...]:
-        """Symbols that abbreviate expressions."""
+        """The symbols that abbreviate expressions."""
         items = self.statement.basis.definitions.items()
         return tuple((symbol(name), typeset(expression)) for name, expression in items)
 
     @cached_property
     def symbols(self) -> tuple[tuple[Markup, str], ...]:
-        """Symbols and their meanings."""
+        """The symbols and their meanings."""
         basis = self.statement.basis
         of_rounds = ((symbol(item.symbol), _of_rounds(item)) for item in basis.round_symbols)
         meanings = basis.meanings.items()
@@ -263,7 +263,7 @@ class ReadingView:
 
     @property
     def faults(self) -> tuple[Refutation, ...]:
-        """The reasons for a refutation: the faults that rows or certificates show."""
+        """The reasons for a refutation, i.e. the faults that rows or certificates show."""
         regimes = {row.cell.regime for row in self.refuted}
         return tuple(
             fault
@@ -284,8 +284,8 @@ class ReadingView:
 
     @cached_property
     def over_provable(self) -> float | None:
-        """The bound over the best provable bound; None if nothing is proved."""
-        # Imported here because loading the solver takes longer than making most reports.
+        """The ratio of the bound to the best provable bound, or None if nothing is proved."""
+        # This is imported here because loading the solver takes longer than making most reports.
         from fltheory.worst_case.audits.run_audit import times_best_provable
 
         return times_best_provable(self.statement.id, self.statement.reading)
@@ -323,10 +323,10 @@ class CertificateView:
     lines : tuple of str
         The witness.
     left, right : Fraction
-        Two numbers with ``left > right``: the left-hand side is at least ``left``, the bound at
-        most ``right``.
+        Two numbers with ``left > right``. The left-hand side is at least ``left``, and the bound is
+        at most ``right``.
     file, text : str
-        Where it is, and all of it.
+        The path of the file and its full text.
     hypotheses : tuple of HypothesisCheck
         The hypotheses, with both sides at the witness.
     """
@@ -358,7 +358,7 @@ class CertificateView:
 
 @dataclass(frozen=True)
 class KeptView:
-    """A witness kept as a setting, on which its statement was checked while the page was made.
+    """A witness kept as a setting; its statement was checked on it while the page was made.
 
     Attributes
     ----------
@@ -373,7 +373,7 @@ class KeptView:
     truth, bound : str
         Both sides.
     file, text : str
-        Where it is, and all of it.
+        The path of the file and its full text.
     """
 
     theorem: str
@@ -396,7 +396,8 @@ class BesideView:
     heading : str
     lines : tuple of str
     theorem, reading : str
-        The statement's id and reading; empty for a proof, which is about a class of clients.
+        The statement's id and reading. Both are empty for a proof, which is about a class of
+        clients.
     refutes : bool
         Whether a search has found a refutation.
     tried : int
@@ -456,7 +457,7 @@ def theorems_of(
     certificates: Sequence[CertificateView],
     kept: Sequence[KeptView] = (),
 ) -> tuple[TheoremView, ...]:
-    """Group readings by id, each with its cells and witnesses, in order."""
+    """Group readings by id, in order, each with its cells and witnesses."""
     readings = [_reading(statement, cells, certificates, kept) for statement in statements]
     ids = dict.fromkeys(statement.id for statement in statements)
     return tuple(
@@ -482,7 +483,7 @@ def _about(statement: Statement, regime: str) -> str:
 
 
 def refuted(theorems: Sequence[TheoremView]) -> Iterator[ReadingView]:
-    """Yield the readings that are refuted, printed ones first."""
+    """Yield the readings that are refuted, starting with the printed ones."""
     every = [reading for theorem in theorems for reading in theorem.readings if reading.is_refuted]
     yield from (reading for reading in every if reading.name == "printed")
     yield from (reading for reading in every if reading.name != "printed")

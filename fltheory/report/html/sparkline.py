@@ -1,4 +1,4 @@
-"""Word-sized pictures of truth and bound, as inline SVG."""
+"""Word-sized pictures of truth and bound as inline SVG."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LEAST_SPAN = math.log(2.0)
 
 
 def sparkline(curve: BoundCurve) -> Markup:
-    """Return a curve as an SVG element, both axes logarithmic; empty with fewer than 2 points.
+    """Return a curve as an SVG element with logarithmic axes; empty with fewer than 2 points.
 
-    The truth is a solid line with its interval as a band, the bound a dashed one; a cross marks the
-    first point at which the truth is above the bound. Values that are not positive are on the lower
-    edge, infinite ones on the upper edge. The style sheet sets colours.
+    The truth is a solid line with its interval as a band, and the bound is a dashed line. A cross
+    marks the first point at which the truth is above the bound. Values that are not positive are on
+    the lower edge, and infinite values on the upper edge. The style sheet sets the colours.
     """
     if len(curve.values) < 2:
         return Markup("")
@@ -62,7 +62,7 @@ def _first_broken(curve: BoundCurve) -> int | None:
 
 
 def _is_wide(curve: BoundCurve) -> Iterator[bool]:
-    """Yield for each point whether its interval is wide enough to be seen."""
+    """Yield, for each point, whether its interval is wide enough to be seen."""
     for truth, error in zip(curve.judged, curve.judged_error, strict=True):
         yield math.isfinite(error) and error > 0.01 * abs(truth)
 
@@ -71,7 +71,7 @@ class _PictureScale:
     """The positions of values in the picture."""
 
     def __init__(self, curve: BoundCurve) -> None:
-        # A variable that may be zero (e.g. a growth) has no logarithm.
+        # A variable that may be zero (e.g. a growth) may have no logarithm.
         place = math.log if min(curve.values) > 0 else float
         self.across = [place(value) for value in curve.values]
         heights = [math.log(v) for v in (*curve.judged, *curve.bound) if 0 < v < math.inf]

@@ -1,4 +1,4 @@
-"""Advice from a log on a terminal: cautions, three sentences and a table."""
+"""Advice from a log, for a terminal: cautions, three sentences and a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMES = (0.1, 1.0, 10.0)
 
 
 def cautions(found: LogDescription) -> list[str]:
-    """Return the doubts about advice that the log's own tests raise; they are printed first."""
+    """Return the doubts that the log's own tests raise about the advice; they are printed first."""
     return doubts(
         found,
         drift="Everything below is about its last quarter, and holds as long as clients behave as "
@@ -113,13 +113,13 @@ def _range(bias: Bias) -> str:
 
 
 def _interval(found: AlgorithmAdvice) -> str:
-    """Return an error's interval; empty if its ends equal the error to four digits."""
+    """Return an error's interval as text; empty if its ends equal the error to four digits."""
     error, low, high = (f"{value:.{_digits(found)}g}" for value in (found.error, *found.interval))
     return "" if low == error == high else f"{low} to {high}"
 
 
 def _digits(found: AlgorithmAdvice) -> int:
-    """Return the number of digits, 2 to 4, that separates an error from its interval's ends."""
+    """Return the number of digits, 2 to 4, that separate an error from its interval's ends."""
     for digits in (2, 3):
         error, low, high = (f"{value:.{digits}g}" for value in (found.error, *found.interval))
         if low != error != high:
@@ -128,7 +128,7 @@ def _digits(found: AlgorithmAdvice) -> int:
 
 
 def advice_table(advice: Advice) -> Table:
-    """Return a table with a line for each algorithm."""
+    """Return a table with one line per algorithm."""
     table = Table()
     for name in ("algorithm", "needs"):
         table.add_column(name)
@@ -170,7 +170,7 @@ def _number(value: float) -> str:
 
 
 def check_table(trained: Sequence[Trained]) -> Table:
-    """Return predictions and late accuracies on the digits, a line per algorithm."""
+    """Return predictions and late accuracies on the digits data, with one line per algorithm."""
     table = Table(
         title="digits under this log, each client with as few classes as possible; three seeds"
     )
@@ -268,7 +268,7 @@ def _measurement(measured: MeasuredClients) -> str:
 
 
 def _sensitivity(advice: Advice) -> str:
-    """Return the advice for other clients, as errors are sums of known multiples."""
+    """Return the advice for other clients, using that errors are sums of known multiples."""
     training = advice.population.training
     other: dict[str, list[str]] = {}
     for far in _times(advice, "dissimilarity"):
@@ -307,7 +307,7 @@ def _if_steeper(advice: Advice) -> str:
 
 
 def _times(advice: Advice, name: str) -> tuple[float, ...]:
-    """Return the factors by which an assumption may be off; its interval if it was measured."""
+    """Return the factors by which an assumption may be off, or its interval if it was measured."""
     assumed = getattr(advice.population.training, name)
     found = None if advice.measured is None else getattr(advice.measured, name)
     if found is None or found.value != assumed:

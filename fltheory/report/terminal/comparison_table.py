@@ -13,7 +13,7 @@ from fltheory.verify.comparison import MEASURED, Answer, OwnSteps, SideBySide, b
 
 
 def comparison_table(found: SideBySide) -> Table:
-    """Lay out one row per statement about the setting, the tightest bound first."""
+    """Lay out one row per statement about the setting, with the tightest bound first."""
     table = Table(title="Side by side", title_justify="left", expand=False)
     for heading in ("theorem", "reading", "verdict"):
         table.add_column(heading, no_wrap=True)
@@ -63,7 +63,7 @@ def _silent(found: SideBySide | OwnSteps) -> Iterator[str]:
 
 
 def own_steps_table(found: OwnSteps) -> Table:
-    """Lay out one row per theorem that applies at its own steps, the tightest bound first."""
+    """Lay out one row per theorem that applies at its own steps, with the tightest bound first."""
     measured = MEASURED[found.measure]
     title = f"Each theorem at its own step sizes: {measured} after the last round"
     table = Table(title=title, title_justify="left", expand=False)

@@ -1,4 +1,4 @@
-"""A corrected statement in full, as text, with its changes marked."""
+"""A complete corrected statement as text, with its changes marked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = {Relation.OF_ORDER: "is of the order of", Relation.GOES_WITH: "goes wit
 
 
 def corrected_text(correction: Correction) -> str:
-    """Return the corrected statement as text, each change with its number."""
+    """Return the corrected statement as text; each change has its number."""
     return "\n".join(_text(correction))
 
 
@@ -64,7 +64,7 @@ def _symbols(correction: Correction) -> Iterator[str]:
 
 
 def further_note(correction: Correction) -> str:
-    """Return the reading's note, or "" for a repair, whose note only lists the changes."""
+    """Return the reading's note, or "" for a repair, because its note only lists the changes."""
     return "" if correction.corrected.repair is not None else correction.corrected.note
 
 

@@ -41,7 +41,7 @@ def cutoff_table(found: BestCutoff) -> Table:
         "none": found.none,
     }
     for name, choice in choices.items():
-        alike = choice.error == found.best.error  # both may be zero: a client always present
+        alike = choice.error == found.best.error  # both may be zero for a client always present
         times = 1.0 if alike else choice.error / found.best.error if found.best.error else np.inf
         table.add_row(name, f"{choice.cutoff:g}", f"{choice.error:.6g}", f"{times:.3g}")
     return table
@@ -50,7 +50,7 @@ def cutoff_table(found: BestCutoff) -> Table:
 def client_cutoff_table(
     log: AvailabilityLog, found: Mapping[str, BestCutoff], common: float
 ) -> Table:
-    """Lay out one row per client (or only the first and last): the best cut-off for it alone.
+    """Lay out, for each client (or only the first and last), the best cut-off for it alone.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def cutoff_figure(
 ) -> Figure:
     """Draw the weight error over the cut-off and its bound, with the best and the paper's marked.
 
-    The bound is Theorem 3's, with the constants of its proof.
+    The bound is that of Theorem 3, with the constants of its proof.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def cutoff_figure(
         T.
     found : BestCutoff
     replicas : int
-        Runs of the algorithm itself at each cut-off; fewer if they would take more than about a
-        minute, and none if that leaves fewer than 30.
+        Number of runs of the algorithm itself at each cut-off. There are fewer if they would take
+        more than about a minute, and none if fewer than 30 would be left.
     progress : callable, optional
         Called with (cut-offs done, cut-offs, the next one).
     """

@@ -1,4 +1,4 @@
-"""A statement in words and formulas, and the last steps of its proof, for a terminal."""
+"""A statement in words and formulas and the last steps of its proof, for a terminal."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Fits: TypeAlias = Callable[[Sequence[str]], bool]
 
 
 def explanation(statement: Statement, fits: Fits = lambda lines: True) -> str:
-    """Return a statement in one reading as text: sides, hypotheses, symbols, source.
+    """Return a statement in one reading as text, with sides, hypotheses, symbols and source.
 
     Parameters
     ----------
     statement : Statement
     fits : callable
-        Returns whether a formula drawn over these lines can be shown; otherwise it becomes one line
+        Returns whether a formula drawn over these lines can be shown. If not, it becomes one line
         of text.
     """
     return "\n".join(_lines(statement, fits))
@@ -84,15 +84,16 @@ def _lines(statement: Statement, fits: Fits) -> Iterator[str]:
 def meanings_in_use(
     statement: Statement, *, as_stated: bool = False
 ) -> Iterator[tuple[sp.Symbol, str]]:
-    """Yield a statement's symbols and their meanings, without those its formulas define.
+    """Yield a statement's symbols and their meanings, except symbols that its formulas define.
 
-    A paper's symbols are listed once for all its statements, most of which use only some.
+    A paper's symbols are listed once for all its statements, and most statements use only some.
 
     Parameters
     ----------
     statement : Statement
     as_stated : bool
-        Whether to leave out numbers that only evaluate conditions the paper states in words.
+        Whether to leave out numbers that only serve to evaluate conditions that the paper states in
+        words.
     """
     basis, conditions = statement.basis, statement.conditions
     assertions = (*statement.assertions, *basis.assertions)
@@ -101,11 +102,11 @@ def meanings_in_use(
     used = set().union(*(formula.free_symbols for formula in formulas))
     evaluated = set().union(*(h.condition.free_symbols for h in conditions)) - used
     left_out = {str(symbol) for symbol in evaluated} if as_stated else set()
-    # Left sides, conditions in words and readings have symbols as well.
+    # Left sides, conditions in words and readings also contain symbols.
     texts = (statement.note, *(h.stated for h in conditions), *(a.left for a in assertions))
     words = _names_in(" ".join(texts)) | {str(symbol) for symbol in used}
     if as_stated:
-        # Symbols that occur in a meaning must be explained, too.
+        # Symbols that occur in a meaning must also be explained.
         for _ in basis.meanings:
             words |= {
                 name
@@ -121,7 +122,7 @@ def meanings_in_use(
 
 
 def _names_in(text: str) -> set[str]:
-    """Return the names in a text; names with a client's index also without it."""
+    """Return the names in a text; names with a client's index are also returned without it."""
     names = set(re.findall(r"\w+", text))
     return names | {re.sub(r"_[hijk]$", "", name) for name in names}
 

@@ -19,7 +19,7 @@ _ROWS_AT_EITHER_END = 20
 
 
 def log_summary(found: LogDescription) -> str:
-    """Return the description, one fact per line."""
+    """Return the description, with one fact per line."""
     log = found.log
     rare = int(np.count_nonzero((found.marginals[:, 0] > 0) & (found.marginals[:, 0] < 0.01)))
     low, middle, high = np.quantile(found.marginals[:, 0], (0.1, 0.5, 0.9))
@@ -49,7 +49,7 @@ def log_summary(found: LogDescription) -> str:
 
 
 def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
-    """Return the doubts about an answer that the log's own tests raise, a sentence each.
+    """Return the doubts that the log's own tests raise about an answer, one sentence each.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
     drift : str
         The consequence for the answer if availability changes along the log.
     chains : str
-        The consequence, if there is one, if clients are not independent two-state chains.
+        The consequence, if any, for the answer if clients are not independent two-state chains.
     """
     said = []
     if found.drifts:
@@ -76,7 +76,7 @@ def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
 
 
 def first_and_last(count: int) -> Iterator[int | None]:
-    """Yield client indices for a table; for many clients, the first and last, None between."""
+    """Yield client indices for a table; if many, the first and last, with None between them."""
     skipped = range(_ROWS_AT_EITHER_END, count - _ROWS_AT_EITHER_END)
     for place in range(count):
         if place not in skipped:
@@ -110,7 +110,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def first_names(names: Sequence[str], most: int = 3) -> str:
-    """Return the first of some names, with dots if there are more."""
+    """Return the first few of some names, with dots if there are more."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 

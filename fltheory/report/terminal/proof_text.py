@@ -20,7 +20,7 @@ from fltheory.worst_case.rounds.measure import AnyClass
 
 
 def proof_text(proof: ProofFile[Any]) -> str:
-    """Return a proof's content as text. Verify the proof first: this only reads it."""
+    """Return a proof's content as text. Verify the proof first, because this only reads it."""
     proved = ClassOutcome.PROVED
     lines = (f"scope: {proved.scope.value}", *proof.lines)
     heading = f"{proved.name} for every client loss, checked in fractions"
@@ -28,12 +28,12 @@ def proof_text(proof: ProofFile[Any]) -> str:
 
 
 def audit_text(audit: Audit) -> str:
-    """Return an audit as text: verdicts, and the printed bound over the best provable one."""
+    """Return an audit as text, with verdicts and the printed bound over the best provable one."""
     return "\n".join(_audit_lines(audit))
 
 
 def run_text(audit: RunAudit) -> str:
-    """Return a theorem's bound on a run, the proved one and the truth side by side."""
+    """Return a theorem's bound on a run, the proved bound and the truth side by side."""
     theorem, proved = audit.theorem, audit.proved
     times = f"{audit.paper / proved.value:.4g} times less" if proved.value > 0 else "none at all"
     printed = theorem.reading == "printed"
@@ -61,7 +61,7 @@ def _audit_lines(audit: Audit) -> Iterator[str]:
         f"  for all clients that are {class_text(clients.L, clients.mu)}, "
         f"{heterogeneity_text(clients.heterogeneity)}{_noise_text(clients)}"
     )
-    # Without a step of the server's own it is plain FedAvg.
+    # Without server steps, it is plain FedAvg.
     server = f", q = {fraction_text(played.q)}" if played.assist_lr else ""
     yield (
         f"  m = {played.participants} of {played.n_eligible} eligible clients, "
@@ -87,7 +87,7 @@ def _audit_lines(audit: Audit) -> Iterator[str]:
     yield from _comparison(audit)
     findings = (audit.one_round, audit.all_rounds, audit.unconditional)
     witnesses = (item.witness for item in findings if item is not None)
-    # The same clients often break one round and all of them.
+    # The same clients often break both the claim on one round and that on all rounds.
     for lines in dict.fromkeys(one.lines for one in witnesses if one is not None):
         yield "  clients that violate it:"
         yield from (f"    {line}" for line in lines)
@@ -100,7 +100,7 @@ def _noise_text(clients: AnyClass) -> str:
 
 
 def _verdict(audit: Audit) -> str:
-    """Return the verdict on the theorem itself; a refutation must meet all its hypotheses."""
+    """Return the verdict on the theorem itself; a refutation must meet all of its hypotheses."""
     outcome = audit.all_rounds.outcome
     if outcome is ClassOutcome.PROVED:
         assert audit.all_rounds.certificate is not None
@@ -143,7 +143,7 @@ def _comparison(audit: Audit) -> Iterator[str]:
 
 
 def _near_one(rate: float) -> str:
-    """Return a rate as text; by its distance from 1 if six digits would round it to 1."""
+    """Return a rate as text, as its distance from 1 if six digits would round it to 1."""
     return f"1 - {1 - rate:.4g}" if 0.99999 < rate < 1 else f"{rate:.6g}"
 
 

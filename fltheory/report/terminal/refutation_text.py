@@ -20,7 +20,7 @@ _MOST_LETTERS = 200
 
 
 def setting_lines(setting: Setting | LearningSetting) -> Mapping[str, str]:
-    """Return algorithm, problem, participation, rounds and start, each in a line.
+    """Return algorithm, problem, participation, rounds and start, each on its own line.
 
     For a learning problem, return its fields.
     """
@@ -36,7 +36,7 @@ def setting_lines(setting: Setting | LearningSetting) -> Mapping[str, str]:
 
 
 def brief(value: Any) -> str:
-    """Return an object in a line; arrays of more than six numbers as shape and range.
+    """Return an object in a line; arrays of more than six numbers become shape and range.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def certified_text(certified: Certified) -> str:
 
 
 def kept_witness_text(witness: KeptWitness) -> str:
-    """Return a kept setting's present verdict with evidence, both sides and hypotheses."""
+    """Return a kept setting's current verdict, with evidence, both sides and hypotheses."""
     verdict = witness.verdict
     grade = verdict.evidence.grade.name.lower()
     still = "" if witness.refutes else ": no longer refuted by this setting"
@@ -105,7 +105,7 @@ def kept_witness_text(witness: KeptWitness) -> str:
 
 
 def kept_witness_lines(witness: KeptWitness) -> tuple[str, ...]:
-    """Return a kept witness's setting, both sides and every hypothesis, each in a line."""
+    """Return a kept witness's setting, both sides and every hypothesis, each on its own line."""
     verdict = witness.verdict
     words = {True: "met", False: "fails", None: "left open"}
     return (

@@ -1,4 +1,4 @@
-"""Trained experiments compared with the paper's tables, on a terminal and as a page."""
+"""Trained experiments compared with the paper's tables, for a terminal and as a page."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _SHOWN_BESIDE = ("last", "best", "late")
 
 
 def training_table(measured: Measured) -> Table:
-    """Return the table: mean and standard deviation over seeds, the paper's in brackets."""
+    """Return the table of mean and standard deviation over seeds, with the paper's in brackets."""
     experiment = measured.experiment
-    # The title is a user's text, so its brackets must not be markup.
+    # The title is text from a user, so its brackets must not be read as markup.
     table = Table(title=escape(f"{experiment.source}: {experiment.title}"))
     for heading in ("", *experiment.columns):
         table.add_column(escape(heading))
@@ -49,7 +49,7 @@ def _meaning(cell: ExperimentCell) -> str:
 
 
 def training_summary(measured: Measured) -> str:
-    """Return a line on the meaning of the figures and their distance from the paper's."""
+    """Return a line on what the figures mean and how far they are from the paper's figures."""
     experiment = measured.experiment
     meanings = dict.fromkeys(_meaning(cell) for _, row in experiment.rows for cell in row)
     what = f"the {'; the '.join(meanings)}"
@@ -121,7 +121,7 @@ def _text(measured: Measured, cell: ExperimentCell, figure: str | None = None) -
 
 
 def _gaps(measured: Measured) -> FloatArray:
-    """Return our figures minus the paper's, where the paper has a number."""
+    """Return our figures minus the paper's figures, where the paper has a number."""
     pairs = []
     for _, row in measured.experiment.rows:
         for cell in row:

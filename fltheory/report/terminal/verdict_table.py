@@ -23,8 +23,8 @@ OUTCOME_STYLES = {
 
 
 def verdict_table(cells: Sequence[Cell]) -> Table:
-    """Lay out one row per cell; a section ends with each statement."""
-    # The scope is in the title, as a column would say the same in every row.
+    """Lay out one row per cell, with one section per statement."""
+    # The scope is in the title, because a column would say the same in every row.
     scopes = " or ".join(dict.fromkeys(cell.verdict.scope.value for cell in cells))
     title = f"Verdicts, scope: {scopes}" if cells else "Verdicts"
     table = Table(title=title, title_justify="left", expand=False)
@@ -52,7 +52,7 @@ def _row(cell: Cell) -> list[Text]:
 
 
 def dearest(cells: Sequence[Cell], count: int) -> Table:
-    """Lay out the cells that took most processor time, dearest first."""
+    """Lay out the cells that took most processor time, the most expensive first."""
     total = sum(cell.seconds for cell in cells)
     title = f"Processor time: {total:.1f} s for {len(cells)} cells"
     table = Table(title=title, title_justify="left", expand=False)
@@ -67,7 +67,7 @@ def dearest(cells: Sequence[Cell], count: int) -> Table:
 
 
 def remark(verdict: Verdict) -> str:
-    """Return the failed hypotheses, or an order's detail, or both sides if refuted."""
+    """Return the failed hypotheses, the details of an order, or, if refuted, both sides."""
     if verdict.failed:
         return "; ".join(check.failure for check in verdict.failed)
     if verdict.outcome is Outcome.REFUTED and not verdict.is_rate:
@@ -133,10 +133,10 @@ def what_is_refuted(
 ) -> tuple[str, ...]:
     """Return the findings on the printed statements, in a line or two.
 
-    For a single statement without a refutation, say where it holds and how loose it is. Several
-    statements are counted by the weight of their heaviest fault, if ``refutations`` record one. A
-    paper's results are counted separately from its other sentences: a refuted remark is not a
-    refuted theorem.
+    For a single statement without a refutation, they say where it holds and how loose it is.
+    Several statements are counted by the weight of their heaviest fault, if ``refutations`` records
+    one. A paper's results are counted separately from its other sentences, because a refuted remark
+    is not a refuted theorem.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _how_it_fares(cells: Sequence[Cell], searched: Sequence[int]) -> str:
 
 
 def _by_weight(statements: Sequence[Statement]) -> str:
-    """Return the number of statements per weight, the heaviest first."""
+    """Return the number of statements per weight, starting with the heaviest."""
     found = [Weight.heaviest(fault.weight for fault in one.refutations) for one in statements]
     parts = [
         f"{found.count(weight)} for a {weight.label}"
@@ -199,7 +199,7 @@ def _by_weight(statements: Sequence[Statement]) -> str:
 
 
 def reasons(statements: Sequence[Statement], cells: Sequence[Cell]) -> Iterator[str]:
-    """Yield why each refuted statement is refuted, one line per fault that its regimes show."""
+    """Yield reasons why each refuted statement is refuted, one line per fault that regimes show."""
     for statement in statements:
         regimes = {
             cell.regime

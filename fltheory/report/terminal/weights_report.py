@@ -37,7 +37,7 @@ _MOST_NAMED_BARS = 30
 _ALPHA = r"$\alpha_k$"
 _MOST_BARS = 200
 _TITLE_WIDTH = 60
-# Prices of bias on the curve, as multiples of the problem's own, and the limit below which a bias
+# Prices of bias on the curve, as multiples of the problem's price, and the limit below which a bias
 # counts as zero.
 _PRICES = np.geomspace(1e-4, 1e4, 33)
 _LEAST_DIVERGENCE = 1e-9
@@ -46,7 +46,7 @@ _LEAST_DIVERGENCE = 1e-9
 def weights_assumptions(
     found: ClientWeights, described: LogDescription, training: Training, sizes: FloatArray | None
 ) -> str:
-    """Return the log's doubts about the weights, and the data behind their problem."""
+    """Return the doubts that the log raises about the weights, and the data behind them."""
     said = doubts(
         described,
         drift="The shares below are means over the whole log; for the coming rounds use a log of "
@@ -124,18 +124,18 @@ def weights_figure(
 ) -> Figure:
     """Draw each client's target and importance, and below them its availability and weight.
 
-    Few clients are bars; many are dots, from the most to the least available.
+    A few clients are drawn as bars, many clients as dots, from the most to the least available.
 
     Parameters
     ----------
     problem : TradeOff
     found : OptimalWeights
     curve : BoundCurve, optional
-        A curve from `fltheory.verify.curve`: a statement's bound, truth and sample of the error,
-        for these weights and others. It is drawn next to the weights, and the title names its
-        verdict.
+        A curve from `fltheory.verify.curve` with a statement's bound, the truth and a sample of the
+        error, for these weights and others. It is drawn next to the weights, and the title gives
+        the verdict.
     beside : bool
-        Whether to leave the figure's last axes empty, in the place of that curve.
+        Whether to leave the figure's last axes, which are for that curve, empty.
 
     Examples
     --------
@@ -192,15 +192,15 @@ def _draw_errors(figure: Figure, axes: Axes, curve: BoundCurve) -> None:
 
 
 def trade_off_curve(problem: TradeOff) -> tuple[FloatArray, FloatArray]:
-    """Return the trade-off curve: divergences chi2(alpha || p) and least optimisation errors.
+    """Return the trade-off curve, i.e. divergences chi2(alpha || p) and least optimisation errors.
 
-    Each point is the optimum for another price of bias, from a ten-thousandth of the problem's to
-    ten thousand times it.
+    Each point is the optimum for a different price of bias, from a ten-thousandth of the problem's
+    price to ten thousand times that price.
 
     Raises
     ------
     ValueError
-        If the problem has a bias of zero, which has no other multiples.
+        If the problem's price of bias is zero, which has no other multiples.
     """
     if problem.bias == 0:
         raise ValueError("bias must be above 0 for a curve of trade-offs, got 0")
@@ -221,7 +221,7 @@ def _priced(problem: TradeOff, price: float) -> TradeOff:
 
 
 def trade_off_figure(problem: TradeOff, found: OptimalWeights) -> Figure:
-    """Draw the weights, and optimisation error over bias error with the chosen point."""
+    """Draw the weights, and the optimisation error over the bias error with the chosen point."""
     figure = weights_figure(problem, found, beside=True)
     axes = figure.axes[-1]
     divergence, optimization = trade_off_curve(problem)

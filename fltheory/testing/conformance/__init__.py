@@ -1,1 +1,1 @@
-"""Check, law by law on quadratic clients, that an implementation computes what its paper says."""
+"""Check on quadratic clients, law by law, that an implementation computes what its paper says."""

@@ -19,13 +19,13 @@ from fltheory.validation import FloatArray
 
 _MOST_TRIED = 160
 _LONGEST_SEARCH = 1.5
-# Single precision keeps 6e-8 of a number; a few steps and differences lose some of that.
+# Single precision has a relative error of 6e-8; a few steps and differences increase it.
 _SINGLE = 3e-6
 
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison:
-    """Expected and actual models, one row per round, and the tolerance.
+    """Expected and actual models, with one row per round, and the tolerance.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class ModelComparison:
     @property
     def first_wrong(self) -> int | None:
         """The first row that differs by more than the tolerance."""
-        # Not "above": a comparison with NaN must not pass.
+        # This is not written with "above", because a comparison with NaN must not pass.
         wrong = ~(np.abs(self.expected - self.actual) <= self.tolerance)
         rows = np.flatnonzero(wrong.any(axis=1))
         return int(rows[0]) if rows.size else None
@@ -66,7 +66,8 @@ class Bench:
     rtol : float
         Tolerance on models, relative to the largest number in a case.
     narrowed : dict
-        A cache: of the slips that explain a failure, those that explain all other cases.
+        A cache that gives, of the slips that explain a failure, those that also explain all other
+        cases.
     """
 
     specification: Specification
@@ -93,7 +94,7 @@ class Bench:
         return self._ours[case.key]
 
     def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> ModelComparison:
-        """Return a comparison with tolerance `rtol`, relative to the largest number so far."""
+        """Return a comparison with the tolerance `rtol`, relative to the largest number so far."""
         return ModelComparison(expected, actual, self.allowed(case, expected)[:, None])
 
     def allowed(self, case: Case, expected: FloatArray) -> FloatArray:
@@ -117,9 +118,9 @@ class LawTrial:
     ----------
     case : Case
     compare : callable
-        Makes the law's comparison, given the bench and this case or a smaller one.
+        Makes the comparison of the law, given the bench and this case or a smaller one.
     shrinks : bool
-        Whether the case may be replaced by smaller ones.
+        Whether the case may be replaced by smaller cases.
     words : tuple of str
         How the expected models are derived, round by round.
     """
@@ -146,7 +147,7 @@ def of_sizes(kind: Kind, *sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """A failed law: the case, and both models or the fault of the call."""
+    """A failed law, with the case, and both models or the fault of the call."""
 
     trial: LawTrial
     comparison: ModelComparison | None
@@ -164,12 +165,12 @@ class Failure:
 
 
 def failure_of(bench: Bench, trial: LawTrial) -> Failure | None:
-    """Return the failure of a trial; None if the law holds.
+    """Return the failure of a trial, or None if the law holds.
 
     Raises
     ------
     ValueError
-        If the package's own models overflow, too, because of fixed values.
+        If the package's own models also overflow, because of fixed values.
     """
     try:
         comparison = trial.compare(bench, trial.case)
@@ -185,9 +186,9 @@ def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed:
 
     Options in ``fixed`` are not changed.
 
-    Rounds after the first wrong one are dropped first; then rounds, clients, dimensions, local
-    steps and participants one by one, as long as the law fails in the same way; then the numbers
-    are made simple.
+    Rounds after the first wrong one are dropped first. Then rounds, clients, dimensions, local
+    steps and participants are dropped one by one, as long as the law fails in the same way.
+    Finally, the numbers are simplified.
     """
     deadline, tried = time.perf_counter() + _LONGEST_SEARCH, 0
     if not failure.trial.shrinks:
@@ -223,7 +224,7 @@ def _cut(bench: Bench, failure: Failure) -> Failure:
 
 def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
     if not np.array_equal(bench.specification.prepared(case).trace, case.trace):
-        # A choice would then be a tie.
+        # In the smaller case, a choice would be a tie.
         return None
     try:
         found = failure_of(bench, replace(failure.trial, case=case))
@@ -236,7 +237,7 @@ def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
 
 
 def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:
-    """Return the case with simple numbers, as far as possible."""
+    """Return the case with numbers that are as simple as possible."""
     if case.dim > 1:
         return []
     lr = case.client_lr if {"client_lr", "proximal"} & set(fixed) else 0.5

@@ -1,4 +1,4 @@
-"""The clients and other arguments that an implementation under test is given."""
+"""The clients and other arguments that are passed to an implementation under test."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ class Case(ReadOnlyArrays):
     trace : array of bool, (rounds, N)
     client_lr : float
     server_lr : float or None
-        None if the algorithm has no such step size.
+        The server's step size, or None if the algorithm has none.
     local_steps : int or tuple of int
-        For FedNova, a number for each client.
+        The number of local steps; for FedNova, one number per client.
     options : mapping
-        Options by their names in the package's class; options with a value per client are tuples.
+        Options by their names in the package's class. Options with one value per client are tuples.
     kinds : mapping
         The kind of each option.
     """
@@ -120,13 +120,13 @@ class Case(ReadOnlyArrays):
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Local steps of each client."""
+        """The number of local steps of each client."""
         one = self.local_steps
         return one if isinstance(one, tuple) else (one,) * self.n_clients
 
     @property
     def rate(self) -> float:
-        """The server's step size; 1 if there is none."""
+        """The server's step size, or 1 if there is none."""
         return 1.0 if self.server_lr is None else self.server_lr
 
     @property
@@ -193,7 +193,7 @@ class Case(ReadOnlyArrays):
         return replace(self, clients=clients, **besides)
 
     def with_trace(self, trace: Trace) -> Case:
-        """Return the case with another trace."""
+        """Return the case with a different trace."""
         return replace(self, trace=trace)
 
     def smaller(self, *, fewer_clients: bool, fewer_steps: bool) -> Iterator[Case]:

@@ -21,23 +21,23 @@ _SERVER_ROUNDS = 0.3
 
 
 def full(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return a trace with everybody in every round."""
+    """Return a trace in which everybody takes part in every round."""
     return np.ones((rounds, n), dtype=bool)
 
 
 def uniform(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return a trace with equally many clients per round, drawn uniformly."""
+    """Return a trace with the same number of clients in each round, drawn uniformly."""
     size = max(1, n // 2)
     return np.array([rng.permutation(n) < size for _ in range(rounds)])
 
 
 def uneven(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return a trace of independent clients, some of them rarely present."""
+    """Return a trace of independent clients, some of which are rarely present."""
     return np.asarray(rng.random((rounds, n)) < np.linspace(0.85, 0.3, n))
 
 
 def bursty(rng: np.random.Generator, rounds: int, n: int) -> Trace:
-    """Return a trace of clients that come and go in bursts, by independent chains."""
+    """Return a trace of clients that come and go in bursts, following independent chains."""
     here, trace = rng.random(n) < 0.5, []
     for _ in range(rounds):
         trace.append(here)
@@ -95,11 +95,11 @@ class CaseMaker:
 
     @property
     def n_fixed(self) -> int | None:
-        """The number of clients that fixed options require, if they do."""
+        """The number of clients that fixed options require, or None if they require none."""
         return self.specification.n_clients(self.hyper)
 
     def number_of_clients(self, n: int) -> int:
-        """Return n, or the number of clients that the fixed options require."""
+        """Return the number of clients that the fixed options require, or else n."""
         return self.n_fixed or max(n, self.specification.fewest(self.hyper))
 
     def case(
@@ -166,7 +166,7 @@ class CaseMaker:
         )
 
     def options(self, n: int, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Return options for n clients: fixed ones, wanted ones, and random others."""
+        """Return options for n clients: the fixed ones, the wanted ones, and others at random."""
         kinds = self.specification.options
         drawn = self.specification.draw(self.rng, n, self.hyper)
         chosen = {**drawn, **{k: v for k, v in wanted.items() if k in kinds}}
@@ -179,7 +179,7 @@ class CaseMaker:
         return {name: kinds[name].for_clients(value, n) for name, value in found.items()}
 
     def allows(self, **wanted: Any) -> bool:
-        """Return whether the fixed values are compatible with these."""
+        """Return whether the fixed values are compatible with these values."""
         return all(self.hyper.get(name, value) == value for name, value in wanted.items())
 
     def _steps(self, n: int, steps: int | None) -> int | tuple[int, ...]:
@@ -197,7 +197,7 @@ class CaseMaker:
 
 
 _LEAST = 1e-8
-# A relative change of the numbers may change models by this many times as much.
+# A relative change of the numbers may change models by up to this many times as much.
 _AMPLIFIED = 1e3
 _ORDERS = 2
 
@@ -205,12 +205,13 @@ _ORDERS = 2
 def steady(one: Specification, case: Case, rtol: float = 1e-9) -> bool:
     """Return whether slightly different numbers lead to slightly different models.
 
-    If not, a choice in the case is nearly a tie, so rounding or an order that the paper leaves open
-    decides it. In single precision, for which ``rtol`` is about 1e-4, the differences are larger.
+    If not, a choice in the case is nearly a tie, so it is decided by rounding or by an order that
+    the paper leaves open. In single precision, for which ``rtol`` is about 1e-4, the differences
+    are larger.
     """
     if not one.chooses:
         return True
-    # In one step, an implementation may round to rtol/100 at most.
+    # In one step, the rounding of an implementation may be rtol/100 at most.
     small = max(_LEAST, rtol / 100)
     nudges = _nudges(case.n_clients, small)
     x0 = case.x0 * (1 + np.concatenate([[0.0], np.sign(nudges[:, 0, 0])]) * small)[:, None]
@@ -225,7 +226,7 @@ def steady(one: Specification, case: Case, rtol: float = 1e-9) -> bool:
 def _nudges(n: int, small: float) -> FloatArray:
     """Return the perturbations of the clients' two numbers, (replicas, 2, N).
 
-    Tied clients are perturbed into one order, the opposite one, and some others.
+    Tied clients are perturbed into one order, the opposite order, and some others.
     """
     rng, ascending = np.random.default_rng(n), np.arange(n)
     orders = [(ascending, ascending), (ascending, -ascending)]
@@ -234,7 +235,7 @@ def _nudges(n: int, small: float) -> FloatArray:
 
 
 def _nudged(nudges: FloatArray) -> Slip:
-    """Return an algorithm whose first replica has the given numbers, and others perturbed ones."""
+    """Return an algorithm that has the given numbers in its first replica, perturbed in others."""
     first, second = np.concatenate([np.zeros((1, *nudges.shape[1:])), nudges]).swapaxes(0, 1)
     sign = np.sign(first[:, :1]) * np.abs(first).min(axis=1, keepdims=True)
 
@@ -256,7 +257,7 @@ def _nudged(nudges: FloatArray) -> Slip:
         algorithm={
             "target_weights": lambda play, alpha: alpha * (1 + first),
             "availability": lambda play, pi: pi if pi is None else pi * (1 + first),
-            # If all compared numbers are exactly 0, only this shows a tie.
+            # If all compared numbers are exactly 0, only this check reveals a tie.
             "threshold": lambda play, threshold: threshold + sign,
             "prior": lambda play, prior: (prior[0] * (1 + sign), prior[1]),
             "_availability": estimates,

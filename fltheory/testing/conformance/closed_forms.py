@@ -1,8 +1,8 @@
 """Laws whose expected models come from formulas, not from an implementation.
 
-K steps on ``1/2 (x - c)' H (x - c)`` change the model by ``-P (x - c)`` with ``P = I - (I - lr
-H)^K``; with a proximal strength mu, H in the power is replaced by H + mu, and ``P = H (H + mu)^-1
-(I - (I - lr (H + mu))^K)``.
+K steps on ``1/2 (x - c)' H (x - c)`` change the model by ``-P (x - c)`` with
+``P = I - (I - lr H)^K``; With a proximal strength mu, H in the power is replaced by H + mu, so that
+``P = H (H + mu)^-1 (I - (I - lr (H + mu))^K)``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pull(case: Case, k: int, steps: int) -> FloatArray:
 
 
 def weights(one: Specification, case: Case) -> FloatArray:
-    """Return the clients' weights if everybody is always present, (N,)."""
+    """Return the clients' weights, (N,), if everybody is always present."""
     options, n = case.options, case.n_clients
     sizes = np.array([client.n_samples for client in case.clients], dtype=np.float64)
     if one.by_size and options.get("weighting", "n_samples") == "n_samples":
@@ -42,7 +42,7 @@ def weights(one: Specification, case: Case) -> FloatArray:
 
 
 def everybody(make: CaseMaker, n: int) -> dict[str, Any] | None:
-    """Return options for everybody always present; None if the fixed ones differ."""
+    """Return options for full participation, or None if the fixed options differ."""
     ones = (1.0,) * n
     wanted: dict[str, Any] = {"availability": ones, "size": n, "kappa_bar": 1e6}
     if make.specification.name == "ca-fed":
@@ -65,7 +65,7 @@ def _descent(bench: Bench, case: Case) -> ModelComparison:
 
 
 def one_client(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases with a single, always present client: every algorithm is gradient descent."""
+    """Yield cases with a single client, always present; every algorithm is gradient descent."""
     if make.number_of_clients(1) != 1 or (options := everybody(make, 1)) is None:
         return
     for dim, rounds in ((1, 2), (3, 5)):
@@ -106,9 +106,9 @@ def _flat(case: Case) -> Case:
 def _by_formula(bench: Bench, case: Case) -> ModelComparison:
     """Expect each round to move coordinate k by -K times the weight of client k.
 
-    With a proximal term, K is replaced by ``sum_j (1 - lr mu)^j``. Algorithms whose weights depend
-    on more than presence and given numbers have no formula here; for them the package's own models
-    are expected.
+    With a proximal term, K is replaced by ``sum_j (1 - lr mu)^j``. Algorithms with weights that
+    depend on more than presence and given numbers have no formula here. For these algorithms, the
+    package's own models are expected.
     """
     one, options = bench.specification, case.options
     if not one.divisor or one.memory or one.chooses or one.server or "cutoff" in options:
@@ -120,7 +120,7 @@ def _by_formula(bench: Bench, case: Case) -> ModelComparison:
     steps = np.array([sum(shrunk**j for j in range(number)) for number in case.steps])
     shares, rows = raw * case.trace, case.trace * 1.0
     if one.sized_steps:
-        # p over those present and tau_eff of it; raw is p tau_eff / tau of all.
+        # p over those present, and the tau_eff of this; raw is p tau_eff / tau of all clients.
         p = raw * case.steps * rows
         p = p / np.where(p.sum(axis=1) > 0, p.sum(axis=1), 1.0)[:, None]
         shares = (p @ np.array(case.steps))[:, None] * p / case.steps
@@ -140,11 +140,11 @@ def shown_weights(make: CaseMaker) -> Iterator[LawTrial]:
 
 
 def _as_if_all(bench: Bench, case: Case) -> ModelComparison:
-    """Expect that, once all clients have appeared, each round moves as if all were present.
+    """Expect each round to move as if all were present, once all clients have appeared.
 
-    Gradients g_k are constant. SCAFFOLD: the mean of the c_i is c, so y - x is -K lr c, whoever is
-    present. FedVARP: the surprise is 0, which leaves the memory's mean. MIFA: the move is the
-    table's mean, even in an empty round.
+    Gradients g_k are constant. For SCAFFOLD, the mean of the c_i is c, so y - x is -K lr c, whoever
+    is present. For FedVARP, the surprise is 0, which leaves the memory's mean. For MIFA, the move
+    is the table's mean, even in an empty round.
     """
     models, n = bench.actual(case), case.n_clients
     slopes = np.array([client.slope for client in case.clients])
@@ -178,7 +178,7 @@ def _fixed_point(bench: Bench, case: Case) -> ModelComparison:
         matrices = [client.hessian / case.n_clients for client in case.clients]
     right = sum(m @ c.optimum for m, c in zip(matrices, case.clients, strict=True))
     expected = np.linalg.solve(np.sum(matrices, axis=0), np.asarray(right))
-    # If a round is a step, models are averaged after the last of several steps.
+    # If a round is a single step, models are averaged after the last of several steps.
     rounds = case.rounds - (case.rounds % case.steps[0] if one.step_a_round else 0)
     left_over = float(np.abs(bench.ours(case)[rounds] - expected).max())
     tolerance = max(1e-8, bench.rtol) * case.scale + 10 * left_over

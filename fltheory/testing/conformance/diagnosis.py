@@ -1,7 +1,7 @@
-"""The likely fault: a common slip that gives exactly the returned models, or otherwise hints.
+"""The likely fault, i.e. a common slip that gives exactly the returned models, or else hints.
 
-A hint is never guessed from a failing law. It is a sentence on the behaviour of ``run`` on cases
-made for this purpose, and on its usual cause.
+A hint is never guessed from a failing law. It is a sentence on how ``run`` behaves on cases made
+for this purpose, and on the usual cause of that behaviour.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ _KINDS = (
     case_maker.with_empty,
 )
 _MOST_DRAWN = 160
-# Slips that differed from the correct algorithm on this many cases, and never from each other,
+# Slips that differed from the correct algorithm on this many cases, but never from each other,
 # count as one.
 _TWINS = 10
 
 
 def causes_of(bench: Bench, failure: Failure, maker: Callable[[str], CaseMaker]) -> tuple[str, ...]:
-    """Return sentences on likely causes, the likeliest first; empty if nothing fits.
+    """Return sentences on likely causes, the most likely first; empty if nothing fits.
 
     A slip is a cause only if it gives the models of the failing case and of all other cases that
-    distinguish slips, and makes a difference on one of those. A slip that explains only the failing
-    case is not named: in tests on known faults, most such causes were wrong. Some slips are
-    algebraically equivalent.
+    distinguish slips, and if it makes a difference on one of the latter. A slip that explains only
+    the failing case is not named, because most such causes were wrong in tests on known faults.
+    Some slips are algebraically equivalent.
 
-    Implementations with the same fault may differ in rounds where nobody is present or has data. If
-    no slip fits everywhere, slips that fit on all other cases are named, with this qualification.
+    Implementations with the same fault may differ in rounds in which nobody is present or has data.
+    If no slip fits everywhere, slips that fit in all cases without such rounds are named, with this
+    qualification.
     """
     case, actual = failure.case, bench.actual(failure.case)
     slips = slips_of(bench.specification.name)
@@ -69,7 +70,7 @@ def causes_of(bench: Bench, failure: Failure, maker: Callable[[str], CaseMaker])
 def _narrowed(
     bench: Bench, slips: tuple[Slip, ...], maker: Callable[[str], CaseMaker], *, plain: bool
 ) -> tuple[Slip, ...]:
-    """Return the slips that give the actual models on all further cases, cached for all laws."""
+    """Return the slips that give the actual models on all further cases; cached for all laws."""
     key = (tuple(map(id, slips)), plain)
     if key not in bench.narrowed:
         bench.narrowed[key] = _left(bench, slips, maker("evidence"), plain=plain)
@@ -89,7 +90,7 @@ def _left(bench: Bench, slips: Sequence[Slip], make: CaseMaker, *, plain: bool) 
         if not left or (settled and not among_all):
             break
         case = _evidence(make, draw, plain=plain)
-        # Most slips differ from the actual models in the first rounds, and are not run any further.
+        # Most slips differ from the actual models in the first rounds and are not run any further.
         fitting = _fitting(bench, case, left) if among_all and case else left
         if case is None or fitting is None:
             continue
@@ -111,8 +112,8 @@ def _part(bench: Bench, case: Case, slips: Sequence[Slip]) -> bool:
 
 
 def _fitting(bench: Bench, case: Case, slips: list[Slip]) -> list[Slip] | None:
-    """Return the slips that give the actual models; None if the case cannot tell."""
-    # If a choice is a tie, correct implementations differ, too.
+    """Return the slips that give the actual models, or None if the case cannot tell."""
+    # If a choice is a tie, correct implementations also differ.
     if not steady(bench.specification, case, bench.rtol):
         return None
     try:
@@ -123,9 +124,10 @@ def _fitting(bench: Bench, case: Case, slips: list[Slip]) -> list[Slip] | None:
 
 
 def _evidence(make: CaseMaker, draw: int, *, plain: bool) -> Case | None:
-    """Return a case that may distinguish slips; if ``plain``, no round is without data."""
+    """Return a case that may distinguish slips; if ``plain``, every round has data."""
     one, kind = make.specification, _KINDS[draw % len(_KINDS)]
-    # Choices among clients need many of them; weights of empty clients need a client without data.
+    # Choices among clients need many clients, and weights of empty clients need a client without
+    # data.
     n = 6 if one.chooses else 3 + draw % 3
     sizes = (3, 0, 5, 0) if one.by_size and draw % 3 == 2 and not plain else None
     rounds = 20 if one.chooses else 14
@@ -174,7 +176,7 @@ def hints_of(bench: Bench, make: CaseMaker) -> tuple[str, ...]:
         try:
             seen[look] = list(look(bench, make))
         except (Misconduct, ValueError, ArithmeticError, IndexError):
-            # A failed call there shows nothing.
+            # If a call fails there, it shows nothing.
             continue
     return tuple(hint for hints in seen.values() for hint in hints)
 
@@ -203,7 +205,7 @@ def _plain(make: CaseMaker, **wanted: Any) -> Case:
 
 
 def _recorded(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield how the returned rows differ from the models after each round, if known."""
+    """Yield how the returned rows differ from the models after each round, if that is known."""
     case = _plain(make, kind=case_maker.full, n=2, dim=2, rounds=_ROUNDS)
     models, ours = bench.actual(case), bench.ours(case)
     if bench.compared(case, ours[1:], models[:-1]).first_wrong is None:
@@ -238,11 +240,11 @@ def _ignored(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _otherwise(make: CaseMaker, case: Case, name: str) -> Case:
-    """Return the case with another value of an option or a step size."""
+    """Return the case with a different value of an option or a step size."""
     if name in ("client_lr", "server_lr"):
         return replace(case, **{name: 0.5 * getattr(case, name)})
     if name == "local_steps":
-        # A single step, as two large numbers may be capped at the same value.
+        # Use a single step, because two large numbers may be capped at the same value.
         single: Any = (1,) * case.n_clients if isinstance(case.local_steps, tuple) else 1
         return replace(case, local_steps=single)
     other = make.options(case.n_clients, {}).get(name)
@@ -277,7 +279,7 @@ def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
     """Return a case with a single, always present client with a constant gradient."""
-    # All such cases have the same options, so that nothing else differs between them.
+    # All these cases have the same options, so that nothing else differs between them.
     make = replace(make, rng=np.random.default_rng(0))
     n = make.number_of_clients(1)
     options = everybody(make, n)
@@ -293,7 +295,7 @@ def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
 
 
 def _ratios(bench: Bench, make: CaseMaker, slope: float = 1.0, steps: int = 1) -> FloatArray | None:
-    """Return the implementation's moves over the paper's, round by round."""
+    """Return the implementation's moves divided by the paper's moves, round by round."""
     case = _alone(make, slope, steps)
     if case is None:
         return None
@@ -332,7 +334,7 @@ def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _over_steps(one: float, four: float, slack: float) -> str:
-    """Return the usual cause of these moves by one and by four local steps."""
+    """Return the usual cause of such moves by one and by four local steps."""
     if abs(four - 4 * one) <= slack * abs(four):
         return "the change is multiplied by the number of local steps, or not divided by it"
     if four > one:
@@ -341,7 +343,7 @@ def _over_steps(one: float, four: float, slack: float) -> str:
 
 
 def _over_rounds(ratios: FloatArray, slack: float) -> str:
-    """Return the usual cause of such a change of moves over the rounds, if there is one."""
+    """Return the usual cause of such a change in the moves over the rounds, if there is one."""
     grows = (np.diff(ratios[:3]) > slack).all()
     if (np.diff(ratios) < -slack).all() and (ratios > 0).all():
         return ": the step falls from round to round"
@@ -409,7 +411,7 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
             # Code that stops after some number of rounds is also wrong after long absences.
             yield from found
             break
-    # A fault that shows in a quarter of the cases is missed by this many in one condition out of
+    # If a fault shows in a quarter of the cases, this many cases miss it in one condition out of
     # 300.
     if 4 * sum(wrong()) < 5 * _TRIED:
         return
@@ -425,13 +427,13 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 
 def _border(right: Callable[[int], bool], few: int, many: int) -> tuple[int, int] | None:
-    """Return two adjacent numbers, right with the first and wrong with the second."""
+    """Return two adjacent numbers; models are right with the first and wrong with the second."""
     if not right(few) or right(many):
         return None
     while many - few > 1:
         middle = (few + many) // 2
         few, many = (middle, many) if right(middle) else (few, middle)
-    # A fault that shows at random has no threshold.
+    # A fault that appears at random has no threshold.
     sharp = all(right(few) for _ in range(_WANTED)) and not any(right(many) for _ in range(_WANTED))
     return (few, many) if sharp else None
 
@@ -473,7 +475,7 @@ def _too_far(bench: Bench, make: CaseMaker) -> Iterator[str]:
 def _too_long(bench: Bench, make: CaseMaker) -> Iterator[str]:
     """Yield the number of rounds after which models are wrong."""
     wanted: dict[str, Any] = {"n": 2, "dim": 1, "rounds": _LONG, "server_lr": 1.0}
-    # Gradients are constant, since a stop would go unnoticed in models that have converged.
+    # Gradients are constant, because a stop would go unnoticed in models that have converged.
     cases = [_constant(make.case(case_maker.full, **wanted), 1.0) for _ in range(_TRIED)]
     rows = {bench.against_ours(case).first_wrong for case in cases}
     if len(rows) == 1 and (row := rows.pop() or 0) > _ROUNDS:

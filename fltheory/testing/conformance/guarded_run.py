@@ -20,12 +20,12 @@ NOT_FINITE = "not finite"
 
 
 class Misconduct(Exception):  # noqa: N818
-    """A call that returned no models to compare; the message says what it did.
+    """A call that returned no models to compare; the message says what the call did.
 
     Parameters
     ----------
     kind : str
-        The kind of fault, in a word or two; the same for cases that fail in the same way.
+        The kind of fault, in a word or two. It is the same for cases that fail in the same way.
     message : str
     case : Case
     """
@@ -46,11 +46,11 @@ class GuardedRun:
         Time spent inside the implementation.
     calls : int
     known : dict
-        Cases and their models, by `Case.key`; each case is run only once.
+        The models of cases, by `Case.key`; each case is run only once.
     asked_absent : int
         Number of gradients requested from clients that were never present, for information.
     coarse : str
-        The number type of the models, if it is below double precision.
+        The number type of the models, if it has less than double precision.
     """
 
     run: Run
@@ -66,7 +66,7 @@ class GuardedRun:
         Raises
         ------
         Misconduct
-            If the call returns anything else.
+            If the call does not return these models.
         """
         if case.key not in self.known:
             self.known[case.key] = case, self.fresh(case)

@@ -1,7 +1,7 @@
-"""The table of laws: what an implementation must do, and the cases on which that is tried.
+"""The table of laws, with what an implementation must do and the cases on which it is tested.
 
 Rounds computed by hand, in ``by_hand.toml``, do not depend on any code. Options at the ends of
-their ranges are tried because implementations clip them or take them for missing.
+their ranges are tested because some implementations clip them or treat them as missing.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _one_matters(n: int) -> dict[str, Any]:
     return {"target_weights": tuple((weights / weights.sum()).tolist())}
 
 
-# Zeros reveal `value or default`, large numbers reveal caps that the paper does not have.
+# Zeros reveal `value or default`, and large numbers reveal caps that the paper does not have.
 ENDS: tuple[Ends, ...] = (
     _rare,
     # The order in which clients are tried matters in four out of ten cases.
@@ -131,7 +131,7 @@ ENDS: tuple[Ends, ...] = (
     lambda n: {"size": n},
     lambda n: {"smoothing": 0.003},
     lambda n: {"smoothing": 0.95},
-    # The first report stays, so that clients are excluded only by known minima.
+    # The first report is kept, so that clients are excluded only by known minima.
     lambda n: {
         "loss_smoothing": 0.0,
         "known_minima": _spread(-3.0, 0.0, n),
@@ -150,20 +150,21 @@ ENDS: tuple[Ends, ...] = (
 
 
 def ends_of(options: Collection[str], n: int = 2) -> list[dict[str, Any]]:
-    """Return extreme values of these options, for n clients."""
+    """Return extreme values of these options for n clients."""
     found = ({k: v for k, v in ends(n).items() if k in options} for ends in ENDS)
     return [one for one in found if one]
 
 
 def at_the_ends(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases with one option after the other at an end of its range."""
+    """Yield cases in which one option after another is at an end of its range."""
     chooses, left_open = make.specification.chooses, set(make.specification.options)
     n = make.number_of_clients(8 if chooses else 4)
     for wanted in ends_of(left_open - set(make.hyper), n):
-        # Few rounds, since weights in the hundreds make models grow as much in each round.
+        # There are few rounds, because weights in the hundreds make models grow as much in each
+        # round.
         rounds = 10 if chooses else 6
         case = make.case(case_maker.uneven, n=n, dim=1, rounds=rounds, options=wanted)
-        # With kappa_bar and threshold 0, rounding decides whether clients at their minima are
+        # If kappa_bar and threshold are 0, rounding decides whether clients at their minima are
         # excluded.
         if steady(make.specification, case, make.rtol):
             yield LawTrial(case, _ours)
@@ -207,7 +208,7 @@ def _first_row(bench: Bench, case: Case) -> ModelComparison:
 
 def _again(bench: Bench, case: Case) -> ModelComparison:
     first = bench.actual(case)
-    # Another run in between reveals state kept between calls.
+    # A different run in between reveals state that is kept between calls.
     bench.guarded.fresh(replace(case, x0=case.x0 + 1))
     again = bench.guarded.fresh(case)
     return bench.compared(case, first, again)
@@ -255,7 +256,7 @@ def _ours(bench: Bench, case: Case) -> ModelComparison:
 
 
 def _on(kind: Kind, *sizes: tuple[int, int, int]) -> Trials:
-    """Return trials against the package's algorithm, with sizes (N, d, rounds)."""
+    """Return trials against the package's algorithm with sizes (N, d, rounds)."""
     return on(_ours, *of_sizes(kind, *(sizes or ((2, 1, 4), (3, 2, 8), (5, 3, 16)))))
 
 
@@ -263,12 +264,12 @@ def _long_absences(make: CaseMaker) -> Iterator[LawTrial]:
     yield from _on(case_maker.long_absence, (2, 1, 6), (3, 2, 12), (4, 2, 24))(make)
     lasts = make.specification.lasts(make.hyper)
     if 20 < lasts <= LONGEST:
-        # The absence exceeds a fixed cut-off of any length.
+        # The absence exceeds a fixed cut-off, however long that is.
         yield LawTrial(make.case(case_maker.long_absence, n=2, dim=1, rounds=int(lasts) + 8), _ours)
 
 
 def _long_run(make: CaseMaker) -> Iterator[LawTrial]:
-    # If clients are chosen, one of this many rounds is nearly a tie.
+    # If clients are chosen, one of so many rounds is nearly a tie.
     rounds = 60 if make.specification.chooses else 400
     for kind in (case_maker.uneven, case_maker.bursty):
         yield LawTrial(make.case(kind, n=3, rounds=rounds, steps=2, server_lr=1.0), _ours)
@@ -294,7 +295,7 @@ _unequal_sizes = on(
         for sizes in ((1, 9), (7, 1, 30))
     ),
 )
-# Larger than all others in dimension, steps, step sizes and data.
+# This case is larger than all others in dimension, steps, step sizes and data.
 _large = on(
     _ours,
     *(
@@ -317,7 +318,8 @@ _many_clients = on(
         for rounds, size in ((3, (n + 1) // 2), (2, n))
     ),
 )
-# Nothing is cut off or capped, and a rate decreases slowly enough to be small on return.
+# Nothing is cut off or capped, and a rate decreases slowly enough to be small when a client
+# returns.
 UNCAPPED: Mapping[str, Any] = {
     "cutoff": 1000,
     "growth": 0.3,
@@ -327,7 +329,7 @@ UNCAPPED: Mapping[str, Any] = {
 }
 
 
-# A client that returns, or first appears, after a hundred rounds or more.
+# A client returns, or first appears, after a hundred rounds or more.
 _far = on(
     _ours,
     *(
@@ -349,8 +351,8 @@ def _telling(make: CaseMaker) -> Iterator[LawTrial]:
         if not unseen:
             return
         kind = _KINDS[draw % len(_KINDS)]
-        # Choices among clients need many of them; weights of empty clients need a client without
-        # data.
+        # Choices among clients need many clients, and weights of empty clients need a client
+        # without data.
         n, rounds = (6, 16) if chooses else (3 + draw % 3, 8 + 2 * (draw % 4))
         n, rounds = (14, 3) if draw == 4 else (n, rounds)
         options = TELLING_OPTIONS[draw % 4] if chooses else {}

@@ -1,4 +1,4 @@
-"""Options of algorithms by name: kinds, random values, and what they imply for the clients."""
+"""Algorithms' options by name, with kinds, random values and what they imply for the clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fltheory import validation
 
 @dataclass(frozen=True)
 class Option:
-    """A word, the same for all clients; algorithms check ranges themselves.
+    """A word that is the same for all clients; algorithms check ranges themselves.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Option:
     draw: Callable[[np.random.Generator, int], Any] = lambda rng, n: None
 
     def checked(self, name: str, value: Any, *, optional: bool = False) -> Any:
-        """Return a value in the form for ``run``, with NumPy scalars and lists as Python's.
+        """Return a value in the form for ``run``, with NumPy scalars and arrays as Python objects.
 
         Raises
         ------
@@ -46,7 +46,7 @@ class Option:
         return value
 
     def n_clients(self, value: Any) -> int | None:
-        """Return the number of clients that the value implies; None for any number."""
+        """Return the number of clients that the value implies, or None for any number."""
         return None
 
     def fewest(self, value: Any) -> int:
@@ -67,14 +67,14 @@ class Option:
 
 
 class Number(Option):
-    """A number, the same for all clients."""
+    """A number that is the same for all clients."""
 
     def _of_kind(self, name: str, value: Any) -> float:
         return validation.real_number(name, value, "a finite number", lambda number: True)
 
 
 class Cutoff(Number):
-    """A number of rounds after which something is forgotten; infinity means never."""
+    """A number of rounds after which something is forgotten; infinity means that it never is."""
 
     def _of_kind(self, name: str, value: Any) -> float:
         return value if value == math.inf else validation.whole_number(name, value, at_least=1)
@@ -85,7 +85,7 @@ class Cutoff(Number):
 
 
 class Whole(Option):
-    """A whole number."""
+    """An integer."""
 
     def _of_kind(self, name: str, value: Any) -> int:
         return validation.whole_number(name, value, at_least=1)
@@ -95,7 +95,7 @@ class Size(Whole):
     """A maximal number of clients."""
 
     def fewest(self, value: int) -> int:
-        """Return the size, as there must be at least that many clients."""
+        """Return the size, because there must be at least that many clients."""
         return value
 
     def ordered(self, value: int, order: Sequence[int]) -> int:
@@ -114,7 +114,7 @@ class Pair(Option):
 
 
 class PerClient(Option):
-    """A number for each client; a single number is for all of them."""
+    """A number for each client; a single number applies to all clients."""
 
     def _of_kind(self, name: str, value: Any) -> Any:
         array = validation.real_array(name, value, shape="(N,)")
@@ -136,7 +136,7 @@ class PerClient(Option):
 
 
 class Shares(PerClient):
-    """A number for each client; they sum to 1."""
+    """A number for each client; the numbers sum to 1."""
 
     def ordered(self, value: tuple[float, ...], order: Sequence[int]) -> tuple[float, ...]:
         """Return the shares of those clients, rescaled to sum to 1."""
@@ -219,7 +219,7 @@ OPTIONS: Mapping[str, Option] = {
     "correlation": PerClient(
         "lambda, one per client; omit it if availability is omitted", _each(-0.3, 0.9)
     ),
-    # Minima from an oracle need not be the clients' own, which are all 0.
+    # Minima from an oracle need not be the clients' actual minima, which are all 0.
     "known_minima": PerClient("F_k^*, one per client", _each(-1.0, 0.0)),
     "clusters": Groups(
         "the cluster of each client, 0, 1, ...",

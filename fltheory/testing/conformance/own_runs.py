@@ -27,7 +27,7 @@ Change: TypeAlias = Callable[..., Any]
 class Slip:
     """One part of an algorithm done wrongly. Parts that are None are unchanged.
 
-    The first argument of every change is the `Play`, which has the run so far.
+    The first argument of every change is the `Play`, which contains the run so far.
 
     Attributes
     ----------
@@ -41,25 +41,26 @@ class Slip:
         Returns changed data sizes of the clients.
     algorithm : mapping of str to callable
         Replacements of the algorithm's attributes, including methods, given the play and the
-        original; attributes that it does not have are ignored.
+        original. Attributes that the algorithm does not have are ignored.
     names : mapping of str to callable
-        Replacements of functions that the algorithm's methods call, likewise.
+        Replacements of functions that the algorithm's methods call, in the same form.
     first : callable
         Returns changes of the state before the first round.
     before, after : callable
         Return changes of the state passed to a round, and of the state kept after it, given the old
-        and the new one.
+        state and the new one.
     local : callable
-        Returns the change by a client's local steps, given its number, the model and `Steps`.
+        Returns the change that a client's local steps make, given its number, the model and
+        `Steps`.
     loss : callable
         Returns the loss that a client reports, given its number and the model.
     weights : callable
-        Returns the weights of present clients, (N,), given those of the paper.
+        Returns the weights of present clients, (N,), given the paper's weights.
     mean : callable
-        Returns the mean over all clients of their stored vectors, given these (N, d) and the
-        correct mean (d,).
+        Returns the mean of all clients' stored vectors, given these vectors (N, d) and the correct
+        mean (d,).
     move : callable
-        Returns the new model, given the old one and the round's change.
+        Returns the new model, given the old model and the round's change.
     record : callable
         Returns the recorded model of a round, given the models before and after.
     """
@@ -90,13 +91,14 @@ def slips(part: str, changes: Mapping[str, Change], says: str = "{}", **besides:
     Parameters
     ----------
     part : str
-        A part of `Slip`; ``"names.f"`` for a function that the algorithm calls, ``"algorithm.f"``
-        for an attribute, and ``"method.f"`` for a method, whose change gets all arguments at once.
+        A part of `Slip`, or ``"names.f"`` for a function that the algorithm calls,
+        ``"algorithm.f"`` for an attribute, or ``"method.f"`` for a method. The change of a method
+        gets all arguments at once.
     changes : mapping of str to callable
     says : str
-        A format for the slip's text, in which the key is inserted.
+        A format for the slip's text, into which the key is inserted.
     **besides
-        Other parts that all these slips change.
+        Other parts that all these slips also change.
     """
     kind, _, name = part.partition(".")
 
@@ -118,7 +120,7 @@ def _method(change: Change, play: Play, plain: Change) -> Change:
 
 @dataclass(frozen=True)
 class Steps:
-    """A client's local steps as in the paper; calling the object returns the last local model.
+    """A client's local steps as in the paper. Calling the object returns the last local model.
 
     Attributes
     ----------
@@ -145,7 +147,7 @@ class Steps:
         added: Callable[[int, FloatArray], FloatArray] | None = None,
         gradient: Callable[[int, FloatArray], FloatArray] | None = None,
     ) -> FloatArray:
-        """Return the result of steps from ``start``, with another number, size or gradients."""
+        """Return the result of steps from ``start``, with a different number, size or gradients."""
         y = np.array(start)
         for step in range(self.number if number is None else number):
             plain = self.client.gradient(y) if gradient is None else gradient(step, y)
@@ -155,7 +157,7 @@ class Steps:
 
 
 class Play(Clients):
-    """A run of an algorithm on exact clients with at most one slip; it also is their backend.
+    """A run of an algorithm on exact clients with at most one slip; it is also their backend.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ class Play(Clients):
 
     @property
     def seen(self) -> np.ndarray:
-        """Whether each client has appeared by now, (N,)."""
+        """Whether each client has appeared so far, (N,)."""
         return np.asarray(self.times > 0)
 
     @property
@@ -219,21 +221,21 @@ class Play(Clients):
 
     @property
     def rate(self) -> float:
-        """The server's step size, 1 where there is none."""
+        """The server's step size, or 1 if there is none."""
         return float(self.given.get("server_lr", 1.0))
 
     def before(self, name: Any, now: Any, first: Any = None) -> Any:
-        """Return a value from the previous round, or ``first``; store the current one."""
+        """Return the value from the previous round, or ``first``, and store the current value."""
         then = self.kept.get(name, now if first is None else first)
         self.kept[name] = now
         return then
 
     def models(self) -> FloatArray:
-        """Return the models after every round, (rounds + 1, replicas, d), x0 first."""
+        """Return the models after every round, (rounds + 1, replicas, d), starting with x0."""
         return np.array(list(self.rows()))
 
     def rows(self) -> Iterator[FloatArray]:
-        """Yield the models after every round, (replicas, d), x0 first."""
+        """Yield the models after every round, (replicas, d), starting with x0."""
         slip, given = self.slip, self.given
         if slip.options is not None:
             given = {**given, **slip.options(self, given)}
@@ -241,7 +243,7 @@ class Play(Clients):
         algorithm = self._with_parts(algorithm_of(self.one, sizes.tolist(), **given))
         trace = self.trace if slip.trace is None else slip.trace(self, self.trace)
         if self.one.by_size and given.get("weighting", "n_samples") == "n_samples":
-            # If nobody present has data, nothing is learned.
+            # If none of the clients present has data, nothing is learned.
             trace = trace & (trace @ (sizes > 0))[:, None]
         state = dict(in_round(algorithm, 1).init(self.x0, self.n))
         if slip.first is not None:
@@ -276,7 +278,7 @@ class Play(Clients):
         if slip.mean is not None:
             names["array_namespace"] = lambda play, plain, array: _Namespace(play)
         if slip.weights is not None and self.one.memory:
-            # In other algorithms weights are passed to a sum of changes, and are changed there.
+            # In other algorithms, weights are passed to a sum of changes and are changed there.
             names["participant_average"] = lambda play, plain, *given: play._weighed(plain(*given))
         if not names and not slip.algorithm:
             return algorithm
@@ -314,9 +316,9 @@ class Play(Clients):
         correction: FloatArray | None = None,
         proximal: float = 0,
     ) -> FloatArray:
-        """Return each client's change, (replicas, N, d), zero where absent."""
+        """Return each client's change, (replicas, N, d), which is zero for absent clients."""
         changes = np.zeros((*who.shape, x.shape[1]))
-        # SCAFFOLD's additional gradient is not a local step.
+        # The additional gradient of SCAFFOLD is not a local step.
         local = None if self.corrected and correction is None else self.slip.local
         self.corrected = self.corrected or correction is not None
         for r, k in zip(*np.nonzero(who), strict=True):
@@ -340,7 +342,7 @@ class Play(Clients):
         return found
 
     def loss(self, x: FloatArray, who: np.ndarray) -> FloatArray:
-        """Return each present client's loss, (replicas, N), zero where absent."""
+        """Return each client's loss, (replicas, N), which is zero for absent clients."""
         losses = np.zeros(who.shape)
         for r, k in zip(*np.nonzero(who), strict=True):
             report = self.slip.loss
@@ -356,7 +358,7 @@ class Play(Clients):
 
 
 class _Namespace:
-    """NumPy's functions, except for the mean over clients."""
+    """The functions of NumPy, except for the mean over clients."""
 
     def __init__(self, play: Play) -> None:
         self._play = play
@@ -401,7 +403,7 @@ def algorithm_of(one: Specification, sizes: Sequence[float], **given: Any) -> Al
 
 @checks_kinds
 def run_of(name: str) -> Run:
-    """Return one of the package's algorithms as a ``run``, the reference of the suite.
+    """Return one of the package's algorithms as a ``run``, which is the suite's reference.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The suite's findings, one for each law, and the report of all of them."""
+"""The suite's findings, one for each law, and the report of all findings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LawFinding:
     message : str
         For a failure, the smallest trace that shows it, and the expected and actual models.
     causes : tuple of str
-        Likely causes, the likeliest first; each gives exactly the actual models.
+        Likely causes, the most likely first. Each of them gives exactly the actual models.
     reason : str
         Why the failure was declared.
     round : int or None
@@ -78,7 +78,7 @@ class ConformanceReport:
     ----------
     algorithm : str
     findings : tuple of LawFinding
-        One per law, in the order of the laws.
+        One finding per law, in the order of the laws.
     seed : int
     rtol : float
     calls : int
@@ -113,12 +113,12 @@ class ConformanceReport:
 
     @property
     def failures(self) -> tuple[LawFinding, ...]:
-        """The unexpected findings: failures, and declared failures that pass."""
+        """The unexpected findings, i.e. failures, and declared failures that pass."""
         return tuple(one for one in self.findings if not one.outcome.good)
 
     @property
     def text(self) -> str:
-        """The report as text: failures in full, then a line for the rest."""
+        """The report as text, with failures in full, followed by a line for the rest."""
         counts = {
             outcome: [one.law for one in self.findings if one.outcome is outcome]
             for outcome in LawOutcome
@@ -164,7 +164,7 @@ class ConformanceError(AssertionError):
     Parameters
     ----------
     report : ConformanceReport
-        The findings; the message is their text.
+        The findings. The error's message is their text.
     """
 
     def __init__(self, report: ConformanceReport) -> None:
@@ -175,7 +175,7 @@ class ConformanceError(AssertionError):
 def differences(
     case: Case, expected: FloatArray, actual: FloatArray, label: str, tolerance: float
 ) -> str:
-    """Return, as text, a case and its models at the first difference."""
+    """Return a case, with its models at the first difference, as text."""
     gap = float(np.abs(expected - actual).max())
     return "\n".join(
         [

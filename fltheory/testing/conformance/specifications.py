@@ -1,7 +1,7 @@
-"""The algorithms that the suite checks: their lines of the table, and how cases are drawn.
+"""The algorithms that the suite checks, with their rows in the table and how cases are drawn.
 
-A new line of `fltheory.algorithms.table` is checked by all general laws without further work, if
-its hyper-parameters are among `OPTIONS`.
+A new row in `fltheory.algorithms.table` is checked against all the general laws without further
+work, if its hyper-parameters are among `OPTIONS`.
 """
 
 from __future__ import annotations
@@ -48,25 +48,26 @@ class Specification:
     ----------
     name : str
     listed : Listed
-        The algorithm's line in the table.
+        The algorithm's row in the table.
     divisor : str
-        The divisor of the present clients' weights in the paper: "present" for their sum,
-        "all" for N, "one" for nothing; empty where there are no such weights.
+        The divisor of the present clients' weights in the paper: "present" for their sum, "all" for
+        N, "one" if they are not divided; empty if there are no such weights.
     memory : str
-        The entry of the state with the memory of each client.
+        The entry of the state that contains the memory of each client.
     remembers_all : bool
         Whether the memory represents all clients once they have appeared.
     chooses : bool
-        Whether rounds depend on comparisons, whose result rounding could change.
+        Whether rounds depend on comparisons that rounding could change.
     weighting : bool
         Whether ``run`` has an option for weights by data size.
     server : bool
-        Whether the last client stands for the server's own data, whose step is a round by itself.
+        Whether the last client represents the server's own data; a step on these is a round by
+        itself.
     step_a_round : bool
-        Whether a round is a single step and ``local_steps`` is the number of steps between
+        Whether a round is a single step, so that ``local_steps`` is the number of steps between
         averages.
     kinds : mapping
-        Kinds of options whose name means something different elsewhere.
+        The kinds of options whose names mean something different elsewhere.
     """
 
     name: str
@@ -91,14 +92,14 @@ class Specification:
 
     @cached_property
     def options(self) -> dict[str, Option]:
-        """The arguments of ``run`` besides step sizes, by name.
+        """The arguments of ``run`` other than step sizes, by name.
 
         Raises
         ------
         ValueError
             If a hyper-parameter without a default is not in `OPTIONS`.
         """
-        # The trace determines which branch a round takes, and clients carry their data sizes.
+        # The trace determines which branch a round takes, and clients have their data sizes.
         besides = (*STEP_SIZES, "client_weights", "q")
         found = {"weighting": OPTIONS["weighting"]} if self.weighting else {}
         for name, parameter in self._parameters.items():
@@ -112,7 +113,7 @@ class Specification:
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """The defaults of options that are not given."""
+        """The default values of options that are not given."""
         found = {n: p.default for n, p in self._parameters.items() if n in self.options}
         return {n: value for n, value in found.items() if value is not Parameter.empty}
 
@@ -132,12 +133,12 @@ class Specification:
         return StepsPerClient() if self.sized_steps else Whole()
 
     def optional(self, name: str) -> bool:
-        """Whether an option may be left out, and is then estimated."""
+        """Whether an option may be left out, in which case it is estimated."""
         return name in self._parameters and self._parameters[name].default is None
 
     def draw(self, rng: np.random.Generator, n: int, fixed: Options) -> dict[str, Any]:
         """Return options for n clients."""
-        # An oracle knows both or neither, so fixing one decides the other.
+        # An oracle knows both or neither, so fixing one determines the other.
         both = [fixed[name] for name in ("availability", "correlation") if name in fixed]
         oracle = rng.random() < 0.5 if not both else both[-1] is not None
         found = {}
@@ -167,8 +168,8 @@ class Specification:
         Raises
         ------
         ValueError
-            If an option is unknown, has a value of the wrong kind, or implies another number of
-            clients than the others.
+            If an option is unknown, has a value of the wrong kind, or implies a different number of
+            clients from the others.
         """
         known = [*self.options, *STEP_SIZES[: 2 + self.server_lr]]
         for name in fixed:
@@ -194,7 +195,7 @@ class Specification:
         return found
 
     def n_clients(self, fixed: Options) -> int | None:
-        """Return the number of clients that fixed options require; None if they require none."""
+        """Return the number of clients that fixed options require, or None if they require none."""
         for name, kind in self._kinds(fixed):
             if (count := kind.n_clients(fixed[name])) is not None:
                 return count
@@ -210,11 +211,11 @@ class Specification:
 
 
 def without_ties(case: Case) -> Case:
-    """Leave out of rounds the clients whose choice by F3AST would be a tie.
+    """Remove from rounds the clients for which F3AST's choice would be a tie.
 
-    Rates start at the target weights and decay equally until a client is chosen, so clients that
-    were never chosen are equally urgent, and so are all clients without smoothing. The paper does
-    not say which goes first.
+    Rates start at the target weights and decay equally until a client is chosen. So clients that
+    were never chosen are equally urgent, and without smoothing all clients are. The paper does not
+    say which client is chosen first.
     """
     given, trace = case.options, case.trace.copy()
     alpha, size, beta = np.array(given["target_weights"]), given["size"], given["smoothing"]
@@ -252,7 +253,8 @@ _FACTS: Mapping[str, Mapping[str, Any]] = {
     "cluster-fedvarp": {"memory": "y"},
     "mifa": {"divisor": "", "memory": "updates", "remembers_all": True},
     "fedar": {"divisor": "", "memory": "updates"},
-    # Own models and weights by age; stored models start at x0, so no slip of a memory applies.
+    # Clients have their own models and weights by age. Stored models start at x0, so no slip of a
+    # memory applies.
     "fedawe": {"divisor": ""},
     "fedau": {"divisor": "all"},
     "f3ast": {"divisor": "one", "chooses": True},
@@ -285,7 +287,7 @@ def specification(name: str) -> Specification:
     Raises
     ------
     ValueError
-        If the name is unknown; the message lists those that exist.
+        If the name is unknown; the message lists the names that exist.
     """
     known = name.lower() if isinstance(name, str) else name
     if not isinstance(known, str) or known not in SPECIFICATIONS:
@@ -294,7 +296,7 @@ def specification(name: str) -> Specification:
 
 
 def conformance_algorithms() -> dict[str, dict[str, str]]:
-    """Return the algorithms that can be checked, and the meaning of their options.
+    """Return the algorithms that can be checked, with the meanings of their options.
 
     Examples
     --------

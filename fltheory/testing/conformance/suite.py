@@ -1,4 +1,4 @@
-"""The suite: checks an implementation against all laws and reports the findings."""
+"""The suite, which checks an implementation against all laws and reports the findings."""
 
 from __future__ import annotations
 
@@ -60,29 +60,30 @@ def check_algorithm(
     run : callable
         ``run(x0, clients, trace, *, client_lr, local_steps, server_lr, **options)``, which returns
         the models after every round, (rounds + 1, d), starting with x0. ``x0`` (d,) and ``trace``
-        (rounds, N), who is present in each round, are read-only; ``clients`` have ``gradient(x)``
-        (d,), exact, ``loss(x)`` and ``n_samples``. ``options`` are the parameters that the
-        algorithm has in its paper: `conformance_algorithms` lists them.
+        (rounds, N), which says who is present in each round, are read-only. ``clients`` have an
+        exact ``gradient(x)`` (d,), ``loss(x)`` and ``n_samples``. ``options`` are the parameters
+        that the algorithm has in its paper; `conformance_algorithms` lists them.
     name : str
-        The algorithm: ``"scaffold"``.
+        The algorithm, e.g. ``"scaffold"``.
     seed : int
         Determines the cases.
     rtol : float
-        Tolerance on models, relative to the largest number in a case; about 1e-4 for an
+        Tolerance on models, relative to the largest number in a case. Use about 1e-4 for an
         implementation in single precision.
     expected : mapping of str to str, optional
-        Laws that are known to fail, with reasons. A law that passes unexpectedly is reported.
+        Laws that are known to fail, with reasons. If such a law passes, this is reported.
     laws : collection of str, optional
-        The laws to check; all by default.
+        The laws to check; by default, all laws.
     stop_at_first : bool
         Whether to stop at the first failure.
     raises : bool
-        Whether to raise an error if it does not conform; otherwise the report says so.
+        Whether to raise an error if the implementation does not conform. Otherwise, only the report
+        says so.
     progress : callable, optional
         Called with (laws done, laws, name of the next).
     **hyper
-        Options and step sizes to fix, e.g. ``option=1`` if only this is implemented; all others are
-        varied.
+        Options and step sizes to fix, e.g. ``option=1`` if only this option is implemented. All
+        others are varied.
 
     Returns
     -------
@@ -91,8 +92,8 @@ def check_algorithm(
     Raises
     ------
     ConformanceError
-        An AssertionError. Its message says which law fails, with the smallest trace that shows it,
-        the expected and the returned models, and likely causes.
+        An AssertionError. Its message says which law fails, and gives the smallest trace that shows
+        this, the expected and the returned models, and likely causes.
     ValueError
         If the algorithm, a law or an option is unknown, or ``run`` does not accept the arguments.
 
@@ -115,7 +116,7 @@ def check_algorithm(
     for index, law in enumerate(checked):
         if progress is not None:
             progress(index, len(checked), law.name)
-        # The caller may have set NumPy to raise, which would make correct code fail.
+        # The caller may have set NumPy to raise errors, which would make correct code fail.
         with np.errstate(all="warn", under="ignore"):
             finding = declared(inspection.finding(law), (expected or {}).get(law.name))
         findings.append(finding)
@@ -159,7 +160,7 @@ def checked_request(
         for law, reason in expected.items():
             validation.text(f"expected[{law!r}]", reason)
     fixed = one.checked(hyper)
-    # The package's own algorithm checks ranges before anything is run.
+    # The package's own algorithm checks the ranges of values before anything is run.
     case = _smallest(one, fixed)
     n = case.n_clients
     given = {
@@ -176,7 +177,7 @@ def _smallest(one: Specification, fixed: Mapping[str, Any]) -> Case:
 
 
 def laws_of(name: str, named: Collection[str] | None = None) -> list[ConformanceLaw]:
-    """Return an algorithm's laws, all of them or the named ones.
+    """Return all laws of an algorithm, or the named ones.
 
     Raises
     ------
@@ -211,7 +212,7 @@ class Inspection:
     seed: int
 
     def maker(self, words: str) -> CaseMaker:
-        """Return a law's case maker, with its own generator, so that laws are independent."""
+        """Return a law's case maker, which has its own generator so that laws are independent."""
         rng = np.random.default_rng([self.seed, crc32(words.encode())])
         return CaseMaker(self.bench.specification, self.hyper, rng, self.bench.rtol)
 
@@ -282,7 +283,7 @@ def _notes(guarded: GuardedRun, lasts: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class LawCheck:
-    """One law of an algorithm; calling it with an implementation raises if the law fails.
+    """One law of an algorithm. Calling it with an implementation raises an error if the law fails.
 
     Attributes
     ----------
@@ -342,7 +343,7 @@ def conformance_laws(
     name, seed, rtol
         As in `check_algorithm`.
     expected : mapping of str to str, optional
-        Laws that are known to fail, with reasons; their tests are marked as strict expected
+        Laws that are known to fail, with reasons. Their tests are marked as strict expected
         failures.
     **hyper
         As in `check_algorithm`.

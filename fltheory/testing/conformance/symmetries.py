@@ -16,12 +16,12 @@ from fltheory.validation import FloatArray
 
 _SIZES = ((2, 2, 4), (4, 3, 10))
 _CASES = of_sizes(case_maker.uneven, *_SIZES)
-# Factors on options when losses are four times as large.
+# The factors on options if losses are four times as large.
 _UNITS = {"proximal": 4.0, "assist_lr": 0.25}
 
 
 def moved(case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> Case:
-    """Return the case in the coordinates ``scale turn x + shift``; losses grow by scale^2."""
+    """Return the case in coordinates ``scale turn x + shift``; losses are multiplied by scale^2."""
     return case.with_clients(
         lambda k, client: {
             "hessian": turn @ client.hessian @ turn.T,
@@ -33,7 +33,7 @@ def moved(case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> Case
 
 
 def with_losses(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Return options for multiplied losses: thresholds and minima are multiplied, too."""
+    """Return options for multiplied losses; thresholds and minima are also multiplied."""
     scaled = dict(options)
     if "threshold" in scaled:
         scaled["threshold"] = factor * scaled["threshold"]
@@ -78,7 +78,7 @@ def _in_other_units(bench: Bench, case: Case) -> ModelComparison:
 
 
 def _renamed(bench: Bench, case: Case) -> ModelComparison:
-    # If the last client is the server, it stays last.
+    # If the last client represents the server, it stays last.
     last = case.n_clients - bench.specification.server
     order = [*range(last - 1)[::-1], last - 1, *range(last, case.n_clients)]
     return bench.compared(case, bench.actual(case.ordered(order)), bench.actual(case))
@@ -107,7 +107,7 @@ others_away = on(_others_away, *of_sizes(case_maker.never, *_SIZES))
 
 
 def scaled(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases in other units of the model and, if step sizes are not fixed, of the loss."""
+    """Yield cases in different units of the model and, if steps are not fixed, of the loss."""
     if not {"threshold", "known_minima"} & set(make.hyper):
         yield from on(_scaled, *_CASES)(make)
         if not {"client_lr", *_UNITS} & set(make.hyper):
@@ -115,6 +115,6 @@ def scaled(make: CaseMaker) -> Iterator[LawTrial]:
 
 
 def renamed(make: CaseMaker) -> Iterator[LawTrial]:
-    """Yield cases whose clients, all different, are reordered."""
+    """Yield cases in which the clients, which are all different, are reordered."""
     if make.n_fixed is None:
         yield from on(_renamed, *_CASES)(make)

@@ -1,11 +1,11 @@
 """An independent checker of certificates of refutation: fractions and the standard library only.
 
-This file is a program in itself. It can be copied elsewhere and run as ``python
-certificate_checker.py FILE``. A certificate holds the statement's formulas as text, the definition
-of each of their symbols, a setting, and two numbers between the sides of the broken inequality.
-Everything is computed again here, with no code shared with the engines. Every algorithm's round is
-written a second time, as a linear map with exact fractions, and moments are propagated as brackets.
-The reader has to compare the formulas with those of the paper.
+This file is a program in itself. It can be copied elsewhere and run as
+``python certificate_checker.py FILE``. A certificate holds the statement's formulas as text, the
+definition of each of their symbols, a setting, and two numbers between the sides of the broken
+inequality. Everything is computed again here, with no code shared with the engines. Every
+algorithm's round is written a second time, as a linear map with exact fractions, and moments are
+propagated as brackets. The reader has to compare the formulas with those of the paper.
 
 A certificate is untrusted, so every field is validated before it is used. An invalid value (a
 negative step, a probability above one) is refused with the name of its field, and a computation
@@ -2180,8 +2180,8 @@ def _price(known: _Known, bits: int) -> tuple[Span, Span]:
 
     Let m = sigma^2/sigma_k^2. The minimiser of ``(1/2 A sum pi q^2/m + b)/(pi'q)`` subject to sum q
     = Q is ``q = lambda m (1 - u/pi)+/A``. With S = sum m (1 - u/pi)+ and V = sum m pi (1 -
-    u/pi)+^2, the constraint gives lambda = A Q/S. As lambda is also the smallest ratio, ``Q^2 (u/S
-    + V/(2 S^2)) = b/A``. The left-hand side increases with u.
+    u/pi)+^2, the constraint gives lambda = A Q/S. As lambda is also the smallest ratio,
+    ``Q^2 (u/S + V/(2 S^2)) = b/A``. The left-hand side increases with u.
     """
     squares, sigma = known.number("step_square_sum", bits), known.number("sigma", bits)
     scale = _product(_product(sigma, sigma), squares)

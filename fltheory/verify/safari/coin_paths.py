@@ -35,8 +35,8 @@ def holds_on_every_path(theorem: Theorem, witness: Witness) -> bool:
     """Return whether all conditions on random rounds are proved to hold on every path.
 
     False means that this is not proved. The setting may have noise or draw its participants, a step
-    may overshoot in a coordinate, or the condition may fail or not be of the form ``q <= 1/(1 +
-    N/D)`` with maxima or with the values of each round.
+    may overshoot in a coordinate, or the condition may fail or not be of the form
+    ``q <= 1/(1 + N/D)`` with maxima or with the values of each round.
     """
     if not theorem.round_symbols:
         return True

@@ -2,12 +2,12 @@
 
 Definitions
 -----------
-Coordinates do not mix. Along a coordinate of curvature h, a client round takes x to ``A
-x - B t``. Here t is the participants' mean tilt, ``A = 1 - h B`` and ``B = server_lr (1 - (1 -
-client_lr h)^K) / h``. A server round takes x to ``(1 - assist_lr h) x``. So ``E x_R^2`` is a
-quadratic form in the start and the eligible clients' mean tilt, plus a multiple of the variance of
-their tilts, and its coefficients follow a recursion. For each curvature, the largest amount by
-which a bound is exceeded then has a closed form.
+Coordinates do not mix. Along a coordinate of curvature h, a client round takes x to ``A x - B t``.
+Here t is the participants' mean tilt, ``A = 1 - h B`` and
+``B = server_lr (1 - (1 - client_lr h)^K) / h``. A server round takes x to ``(1 - assist_lr h) x``.
+So ``E x_R^2`` is a quadratic form in the start and the eligible clients' mean tilt, plus a multiple
+of the variance of their tilts, and its coefficients follow a recursion. For each curvature, the
+largest amount by which a bound is exceeded then has a closed form.
 """
 
 from __future__ import annotations
@@ -278,8 +278,9 @@ def quadratic_gradient_witness(
 ) -> QuadraticWitness | None:
     """Return quadratic clients that break a claim summed over some R rounds, or None.
 
-    The summed claim is ``1/R sum E||grad F(x_r)||^2 <= (F(x_0) - F*)/(decrease R) +
-    residual/decrease``, over the R rounds starting with ``first``, for R up to 128.
+    The summed claim is
+    ``1/R sum E||grad F(x_r)||^2 <= (F(x_0) - F*)/(decrease R) + residual/decrease``, over the R
+    rounds starting with ``first``, for R up to 128.
     """
     if claim.speed <= 0:
         return None

@@ -1,17 +1,17 @@
 """An independent checker for clients that come and go in bursts: fractions, standard library only.
 
-With `kernel.py` in the same folder, this file is a separate program: ``python correlated_checker.py
-FILE``. Client i of group c takes part in a round with probability ``stays = correlation + comes``
-if it took part in the previous one, otherwise with probability ``comes = (1 - correlation)
-availability``, independently of the others. Alternatively, a chain gives the probabilities with
-which one set of clients follows another. A round is
+With `kernel.py` in the same folder, this file is a separate program:
+``python correlated_checker.py FILE``. Client i of group c takes part in a round with probability
+``stays = correlation + comes`` if it took part in the previous one, otherwise with probability
+``comes = (1 - correlation) availability``, independently of the others. Alternatively, a chain
+gives the probabilities with which one set of clients follows another. A round is
 
     x+ = x - server_lr client_lr sum_{i in S'} w_i D_i,     D_i the sum of i's K local gradients
 
-with w_i the client's weight, or one over the number of those present. With ``z = x - x*``, ``g_i =
-grad F_i(x*)``, ``delta_i = grad F_i - g_i``, ``sum alpha_i g_i = 0`` and ``h = sum alpha_i
-||g_i||^2``, a certificate holds a function of x and of S, the set of clients in the previous round,
-which enters by their number in each group,
+with w_i the client's weight, or one over the number of those present. With ``z = x - x*``,
+``g_i = grad F_i(x*)``, ``delta_i = grad F_i - g_i``, ``sum alpha_i g_i = 0`` and
+``h = sum alpha_i ||g_i||^2``, a certificate holds a function of x and of S, the set of clients in
+the previous round, which enters by their number in each group,
 
     W_S = V' form V + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c}) alpha_i ||g_i||^2
           + constant sigma^2,   V = (z, u_1..u_C, U_1..U_{C-1}),  u_c, U_c the sums of alpha_i g_i
@@ -737,8 +737,8 @@ class Checker:
         """Check that noise adds no more in a round than ``noise sigma^2``.
 
         Each client's noise moves its own later points and gradients, h_k. It is independent of
-        other clients' noise, and xi_k is independent of what came before: ``E<xi_k, xi_l> = E<xi_k,
-        h_l'> = 0``, l < k, l' <= k.
+        other clients' noise, and xi_k is independent of what came before:
+        ``E<xi_k, xi_l> = E<xi_k, h_l'> = 0``, l < k, l' <= k.
         """
         proof, state = self.proof, self.proof.states[place]
         law, K, L = Next(proof, place), proof.local_steps, proof.L

@@ -359,9 +359,9 @@ class SymmetricForm:
     ) -> None:
         """Add ``weight`` times the mean of ``<left_i, right_j>`` over pairs of different clients.
 
-        Differences from a mean add up to zero. So for the pairs of one group, ``sum_{i != j} <a_i,
-        b_j>`` is ``-sum_i <a_i, b_i>``, and the mean over n (n - 1) pairs is ``-1/(n - 1)`` times
-        the mean over n clients. For pairs of two groups, the mean is zero.
+        Differences from a mean add up to zero. So for the pairs of one group,
+        ``sum_{i != j} <a_i, b_j>`` is ``-sum_i <a_i, b_i>``, and the mean over n (n - 1) pairs is
+        ``-1/(n - 1)`` times the mean over n clients. For pairs of two groups, the mean is zero.
         """
         _add_product(self.means, weight, left.means, right.means)
         count = self.clients.groups[group].n_clients
@@ -393,8 +393,9 @@ class SymmetricForm:
                 + (|g_a - g_b|^2 + mu |x_a - x_b|^2 - 2 mu <g_a - g_b, x_a - x_b>) / (2 (1 - mu))
 
         (Taylor, Hendrickx and Glineur 2017, Theorem 4). With the Laplacian D of the weights' graph,
-        ``sum w_ab |v_a - v_b|^2 = v'Dv``, and ``sum w_ab <g_b, x_a - x_b>`` is ``g'(W' -
-        diag(incoming weights)) x``. So there are as many products as points, not as pairs.
+        ``sum w_ab |v_a - v_b|^2 = v'Dv``, and ``sum w_ab <g_b, x_a - x_b>`` is
+        ``g'(W' - diag(incoming weights)) x``. So there are as many products as points, not as
+        pairs.
         """
         count = range(len(weights))
         entering = [sum((one[b] for one in weights), Fraction(0)) for b in count]

@@ -2,8 +2,8 @@
 
 A certificate holds a round, a class of clients, the bound that is claimed for all of them, and
 multipliers. The slack is derived here a second time, from terms of single clients and of pairs of
-clients, while the modelling code works with means and variances. With ``x* = 0`` and ``F = sum_i
-alpha_i F_i``, it is
+clients, while the modelling code works with means and variances. With ``x* = 0`` and
+``F = sum_i alpha_i F_i``, it is
 
 - for the distance, ``rate |x|^2 - gap (F(x) - F*) + residual - E|x+|^2``;
 - for the descent, ``F(x) - decrease |grad F(x)|^2 + residual - E F(x+)``, with F(x+) bounded by the

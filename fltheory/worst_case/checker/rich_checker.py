@@ -12,9 +12,9 @@ take part in the coming round:
 
 with ``d_i = (delta_{i,0}, .., delta_{i,K-1}, g_i)`` of the local gradients in the coming round,
 ``e_i = (delta_{i,0}, g_i)``, ``phi_i = F_i - F_i(x*) - <g_i, . - x*>``; ``a_{c,k}`` is the sum of
-``alpha_i delta_{i,k}`` over the clients of group c in S, ``b_c`` is the sum of ``alpha_i
-delta_{i,0}`` over the other clients of c, and ``u_c`` and ``U_c`` are the sums of ``alpha_i g_i``
-over the clients of c in S and over all of c. The checker shows
+``alpha_i delta_{i,k}`` over the clients of group c in S, ``b_c`` is the sum of
+``alpha_i delta_{i,0}`` over the other clients of c, and ``u_c`` and ``U_c`` are the sums of
+``alpha_i g_i`` over the clients of c in S and over all of c. The checker shows
 
     rate W_S(x) - E[W_{S'}(x+) | S] - measured + heterogeneity h >= 0
 

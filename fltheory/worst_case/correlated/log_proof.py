@@ -172,8 +172,8 @@ def log_proof(
     importance : array, (N,)
         alpha, which is positive and sums to one. Each client of a group gets the mean of its group.
     training : Training
-        The noise and the dissimilarity Gamma. As clients are L-smooth, the mean of ``||grad
-        F_k(w*)||^2 <= 2 L (F_k(w*) - F_k*)`` is at most ``2 L Gamma``.
+        The noise and the dissimilarity Gamma. As clients are L-smooth, the mean of
+        ``||grad F_k(w*)||^2 <= 2 L (F_k(w*) - F_k*)`` is at most ``2 L Gamma``.
     condition : float
         L/mu, above 1.
 

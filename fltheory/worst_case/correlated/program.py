@@ -2,8 +2,8 @@
 
 The state is S, the set of clients that took part in the previous round, described by its number of
 clients in each group. If the sets follow a different chain, each client is a group, and the states
-are those of the chain. Clients of a group are interchangeable, so the only quadratic forms of ``z =
-x - x*`` and ``g_i = grad F_i(x*)`` that can matter are
+are those of the chain. Clients of a group are interchangeable, so the only quadratic forms of
+``z = x - x*`` and ``g_i = grad F_i(x*)`` that can matter are
 
     W_S(x) = form(z, u_1..u_C, U_1..U_{C-1})
              + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c}) alpha_i ||g_i||^2

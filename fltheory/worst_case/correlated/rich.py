@@ -2,8 +2,8 @@
 
 The gradients and losses are those at the model. The state is S, the set of clients that take part
 in the coming round, so ``x+`` is known. With ``delta_{i,k} = grad F_i(x_{i,k}) - g_i`` at the local
-points of those who take part, ``delta_{i,0}`` at x itself for the others, and ``phi_i = F_i -
-F_i(x*) - <g_i, . - x*>``,
+points of those who take part, ``delta_{i,0}`` at x itself for the others, and
+``phi_i = F_i - F_i(x*) - <g_i, . - x*>``,
 
     W_S(x) = form(z, a_{1,0}..a_{C,K-1}, b_1..b_C, u_1..u_C, U_1..U_{C-1})
              + sum_{i in S} alpha_i (d_i' present d_i + losses phi_i(x_{i,k}))

@@ -34,8 +34,8 @@ class Bound:
     speed : float
         The rate, or the decrease or gap if the measure is different.
     heterogeneity, noise, server_noise : float
-        The residual is ``heterogeneity dissimilarity^2 + noise sigma^2 + server_noise
-        server_sigma^2``.
+        The residual is
+        ``heterogeneity dissimilarity^2 + noise sigma^2 + server_noise server_sigma^2``.
     measure : Measure
         The quantity that is bounded.
     given_speed : Fraction or None

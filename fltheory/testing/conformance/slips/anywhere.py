@@ -1,4 +1,4 @@
-"""Slips that any algorithm can have: in local steps, in participation, in the server's step."""
+"""Slips that any algorithm can have, in local steps, participation or the server's step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fltheory.validation import FloatArray
 
 
 def _begun(play: Play, k: int, x: FloatArray, go: Steps, start: FloatArray) -> FloatArray:
-    """Return the change of the model by steps that start at another point."""
+    """Return the change of the model by steps that start at a different point."""
     play.kept[k] = play.kept["end", play.t] = end = go(start)
     return end - x
 

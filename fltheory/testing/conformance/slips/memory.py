@@ -1,4 +1,4 @@
-"""Slips in the server's memory of each client: its start, its renewal, its mean."""
+"""Slips in the server's memory of each client, i.e. in its start, its renewal or its mean."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def keeping(one: Specification, says: str, kept: Kept) -> Slip:
 
 
 def there(play: Play, rows: FloatArray) -> np.ndarray:
-    """Return who is present, (N, 1), or which clusters have somebody present."""
+    """Return which clients are present, (N, 1), or which clusters have a client present."""
     here = play.here
     if "clusters" in play.given:
         groups = np.array(play.given["clusters"])
@@ -109,7 +109,7 @@ _MEAN: Mapping[str, Change] = {
 
 
 def of_memory(one: Specification) -> list[Slip]:
-    """Return the slips in the memory of each client and in its mean over all clients."""
+    """Return the slips in the memory of each client and in the mean over all clients."""
     found = [keeping(one, says, kept) for says, kept in _KEPT.items()]
     if one.name == "fedar":
         return found
@@ -143,7 +143,7 @@ def _reach(play: Play) -> float:
 
 
 def _early(one: Specification, says: str, who: Callable[[Play], list[int]]) -> Slip:
-    """Return a slip in which memory already contains the round's own updates when it is used."""
+    """Return a slip in which the memory already contains the round's own updates when used."""
 
     def before(play: Play, state: State) -> dict[str, Any]:
         rows, x = state[one.memory].copy(), state["x"][0]
@@ -195,7 +195,7 @@ def fedvarp(one: Specification) -> list[Slip]:
 
 
 def _models_kept(unseen: bool, play: Play, rows: FloatArray, proper: FloatArray) -> FloatArray:
-    """Return the mean of a table of models instead of updates; unseen clients have x0, or 0."""
+    """Return the mean of a table of models instead of updates, with x0 or 0 for unseen clients."""
     ends = play.kept.setdefault("ends", np.tile(play.x0[0], (play.n, 1)))
     for k, change in play.changes.items():
         ends[k] = play.x + change
@@ -331,7 +331,7 @@ def _ever_expired(play: Play, counts: np.ndarray) -> np.ndarray:
 
 
 def _counted(change: Callable[[Play, FloatArray], tuple[FloatArray, float]]) -> Change:
-    """Return a mean over other clients, or with another divisor, than the N_t that count."""
+    """Return a mean over clients other than the N_t that count, or with a different divisor."""
 
     def average(play: Play, plain: Any, psi: FloatArray, updates: FloatArray) -> FloatArray:
         mine, number = change(play, psi[0])

@@ -1,4 +1,4 @@
-"""Slips in parts that only one algorithm has: terms, controls, counts, choices."""
+"""Slips in parts that only one algorithm has, such as terms, controls, counts and choices."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _right_c(p: Play, c: FloatArray, changes: FloatArray, new: FloatArray) -> Fl
 def _controls(says: str, *, c: Change = _right_c, kept: Any = None, **parts: Any) -> Slip:
     """Return a slip in which the server's control is stored and updated by ``c``.
 
-    If both are right, it is the mean of the c_i, but not if one of them has a fault.
+    If both are right, this control is the mean of the c_i, but not if one of them has a fault.
     ``kept`` returns what clients store, given the play, their old and new controls, and c.
     """
 
@@ -201,7 +201,7 @@ def _controls(says: str, *, c: Change = _right_c, kept: Any = None, **parts: Any
 
 
 def _renewal(says: str, change: Callable[[Play, int, State, FloatArray], FloatArray]) -> Slip:
-    """Return a slip with a wrong c_i+, given client, previous state and the correct value."""
+    """Return a slip with a wrong c_i+, made from the client, the old state and the correct c_i+."""
 
     def after(play: Play, old: State, new: State) -> dict[str, Any]:
         rows = new["c_i"][0].copy()
@@ -265,7 +265,7 @@ def _renewed_first(play: Play, state: State) -> dict[str, Any]:
 
 
 def _begun(of: str) -> Change:
-    """Return controls that start as copies of the model: the server's, the clients', or all."""
+    """Return controls, of the server, the clients, or all, that start as copies of the model."""
 
     def first(play: Play, state: State) -> dict[str, Any]:
         if of != "every c_i":
@@ -450,7 +450,7 @@ def _by_merit(merit: Callable[..., FloatArray]) -> Change:
     def chosen(play: Play, plain: Change, urgency: FloatArray, who: np.ndarray) -> Any:
         alpha = per_client(play, "target_weights")
         values = merit(play, alpha, alpha / urgency[0])
-        # Only the order of merit counts, and absent clients have 0.
+        # Only the order of the merits matters, and absent clients have 0.
         return plain((values - values.min() + 1)[None], who)
 
     return chosen
@@ -571,7 +571,7 @@ def _remembered(play: Play, plain: Change, losses: Any, alpha: Any, pi: Any, by:
 
 
 def _pass(number: int) -> Change:
-    """Return who is left after only the first pass, or only the second."""
+    """Return the clients left after only the first pass, or only the second."""
 
     def left(play: Play, plain: Change, kept: Any, *given: Any, **rest: Any) -> Any:
         play.kept["pass"] = 1 - play.kept.get("pass", 1)
@@ -581,9 +581,10 @@ def _pass(number: int) -> Change:
 
 
 def _tried(how: Mapping[str, Any]) -> Change:
-    """Return who is left if clients are tried one by one with another epsilon.
+    """Return the clients left if clients are tried one by one with a different epsilon.
 
-    The numbers are Python's: for six clients, sums take a tenth of NumPy's time.
+    The numbers are Python floats, with which sums over six clients take a tenth of the time that
+    NumPy needs.
     """
 
     def left_in(
@@ -618,7 +619,7 @@ ONE_BY_ONE: Mapping[str, Change] = {"kept_after_exclusion": _tried({})}
 
 
 def _bare(counts: State, prior: float) -> FloatArray:
-    """Return the correlation from raw frequencies, which are 0 or 1/2 without observations."""
+    """Return the correlation from raw frequencies, which without observations are 0 or 1/2."""
     seen = counts["present"] + counts["absent"]
     away = counts["absent"] - np.where(seen > 0, 1 - counts["last"], 0.0)
     was_there, tiny = counts["present"] - counts["last"], 1e-300

@@ -1,4 +1,4 @@
-"""The slips that an algorithm can have, from the slips of its parts."""
+"""The slips that an algorithm can have, collected from the slips of its parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fltheory.validation import FloatArray
 
 @cache
 def slips_of(name: str) -> tuple[Slip, ...]:
-    """Return the slips of an algorithm, those of its own parts first."""
+    """Return the slips of an algorithm, starting with those of its own parts."""
     one = SPECIFICATIONS[name]
     own = {**SINGLE, "mifa": memory.mifa, "fedar": memory.fedar}
     own |= dict.fromkeys(("fedvarp", "cluster-fedvarp"), memory.fedvarp)
@@ -35,14 +35,15 @@ def slips_of(name: str) -> tuple[Slip, ...]:
     found += [] if one.server else [memory.BY_PLACE]
     found += anywhere.EVERYWHERE
     if name == "ca-fed":
-        # For few clients, trying them one by one is many times faster than in batches of replicas.
+        # If there are few clients, trying them one by one is many times faster than trying batches
+        # of replicas.
         found = [replace(slip, names={**ONE_BY_ONE, **slip.names}) for slip in found]
     return tuple(found)
 
 
 AS_IT_IS: Mapping[str, Slip] = {"ca-fed": Slip("", names=ONE_BY_ONE)}
 """Algorithms without a slip, in the way in which those with one are played."""
-# The order in which clients are tried matters most if the bias counts for little; the prior of
+# The order in which clients are tried matters most if the bias has little weight. The prior of
 # estimates matters most if it is one-sided.
 _LITTLE_BIAS = {"threshold": 0.0, "kappa_bar": 0.3}
 _ONE_SIDED = {"threshold": 0.0, "kappa_bar": 0.2, "prior": (9.0, 0.5), "availability": None}
@@ -69,7 +70,7 @@ def apart(name: str, case: Case, slip: Slip, models: FloatArray, allowed: FloatA
     """
     with np.errstate(all="ignore"):
         rows = zip(_play(name, case, slip).rows(), models, allowed, strict=True)
-        # Not "above", so that NaN counts as a different model.
+        # This is not written with "above", so that NaN counts as a different model.
         return any(not np.abs(row[0] - model).max() <= by for row, model, by in rows)
 
 

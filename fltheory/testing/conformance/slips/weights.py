@@ -1,7 +1,8 @@
-"""Slips in the weights of present clients: in the raw weights, the divisor or their order.
+"""Slips in the weights of present clients, in the raw weights, the divisor or the order.
 
-Every algorithm with such weights has ``w = raw / total`` over the clients present, where raw is the
-paper's number for a client (its data, alpha/pi, omega, ...), and total is their sum, N or 1.
+Every algorithm with such weights has ``w = raw / total`` over the clients present. Here raw is the
+paper's number for a client (its data size, alpha/pi, omega, ...), and total is the sum of raw, N or
+1.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def per_client(play: Play, name: str) -> FloatArray:
 
 
 def everybody(play: Play) -> FloatArray:
-    """Return the raw weights of all clients, if they are the same in all rounds."""
+    """Return the raw weights of all clients, if these are the same in all rounds."""
     if "availability" in play.given and play.one.divisor == "present":
         return per_client(play, "target_weights") / per_client(play, "availability")
     if play.one.by_size and play.given.get("weighting", "n_samples") == "n_samples":
@@ -61,7 +62,7 @@ def weighing(says: str, weigh: Weigh) -> Slip:
             raw = proper * total
         found = weigh(play, raw, total)
         if play.one.sized_steps:
-            # FedNova's are tau_eff p_k / tau_k.
+            # FedNova's raw weights are tau_eff p_k / tau_k.
             tau = steps_of(play)
             found = float(found @ tau) * found / tau
         return found
@@ -168,7 +169,7 @@ _OVER_TARGETS: Mapping[str, Weigh] = {
 
 
 def inverse(one: Specification, fact: str) -> list[Slip]:
-    """Return slips in weights ``alpha / fact``, where the fact is an availability or a rate."""
+    """Return slips in weights ``alpha / fact``; the fact is an availability or a rate."""
 
     def by(says: str, alpha: float, power: float) -> Slip:
         def weigh(play: Play, raw: FloatArray, total: float) -> FloatArray:
@@ -224,7 +225,7 @@ def of_weights(one: Specification) -> list[Slip]:
     ]
     found = [weighing(says, weigh) for table in tables for says, weigh in table.items()]
     if plain and not one.by_size:
-        # If all are equal, this is the same as dividing by N.
+        # If all weights are equal, this is the same as dividing by N.
         found = [slip for slip in found if slip.says != _SHARES_OF_ALL]
     if one.by_size:
         says = "a client without data counts as if it had a sample"
@@ -233,7 +234,7 @@ def of_weights(one: Specification) -> list[Slip]:
         found += [] if one.sized_steps else [Slip(says, local=_in_place)]
     if "availability" in one.options and not one.chooses:
         found += [*inverse(one, "availability")]
-        # If weights are divided by their sum, a common factor changes nothing.
+        # If weights are divided by their sum, a common factor does not matter.
         found += [
             _told(says, change)
             for says, change in _KNOWN.items()
