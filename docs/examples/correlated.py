@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,7 @@ from fltheory.worst_case.correlated.phases import (
     best_two_phases,
     phases_certificate,
 )
+from fltheory.worst_case.correlated.polynomial import polynomial_bound, polynomial_certificate
 from fltheory.worst_case.correlated.rich import richer_bound
 from fltheory.worst_case.rounds.one_round import (
     AvailabilityGroup,
@@ -226,6 +229,27 @@ def falling_steps() -> Iterator[tuple[str, ...]]:
         yield name, *row
 
 
+def many_clients() -> Iterator[tuple[str, ...]]:
+    """Yield proved floors and times for one group, by polynomials in the number present."""
+    yield "N", "proved floor", "with a block per number", "rule", "solve", "prove", "check"
+    for n in (50, 100, 1_000, 10_000, 100_000):
+        played = on_off([(n, "1/2")], "9/10", "1/10")
+        clock = [time.perf_counter()]
+        bound = polynomial_bound(played, CLIENTS)
+        clock.append(time.perf_counter())
+        made = polynomial_certificate(bound)
+        clock.append(time.perf_counter())
+        made.verify()
+        clock.append(time.perf_counter())
+        yield (
+            f"{n:,}",
+            f"{float(made.floor):.4g}",
+            proved_floor(played) if n <= 100 else "",
+            f"{rule(n, 0.5, 0.9, 0.1):.4g}",
+            *(f"{after - before:.1f} s" for before, after in pairwise(clock)),
+        )
+
+
 TABLES: dict[str, Callable[[], Iterator[tuple[str, ...]]]] = {
     "floors": floors,
     "small steps": small_steps,
@@ -234,6 +258,7 @@ TABLES: dict[str, Callable[[], Iterator[tuple[str, ...]]]] = {
     "price": price,
     "two phases": two_phases,
     "falling steps": falling_steps,
+    "many clients": many_clients,
 }
 
 

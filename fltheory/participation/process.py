@@ -200,7 +200,7 @@ class Process(ReadOnlyArrays):
 
     @property
     def n_states(self) -> int | None:
-        """M, the number of states, which are numbered from 0; None if the law is unknown.
+        """M, the number of states, which are numbered from 0, or None if the law is unknown.
 
         It is 1 if rounds are independent and identically distributed.
         """

@@ -34,6 +34,13 @@ from fltheory.worst_case.correlated.phases import (
     phases_certificate,
     scheduled_bound,
 )
+from fltheory.worst_case.correlated.polynomial import (
+    PolynomialBound,
+    PolynomialCertificate,
+    needs_polynomials,
+    polynomial_bound,
+    polynomial_certificate,
+)
 from fltheory.worst_case.correlated.rich import (
     RichBound,
     RichCertificate,
@@ -285,13 +292,17 @@ def _of_averaging(
         )
 
     def bound_of(played: AveragingRound) -> CorrelatedBound:
+        start = 1 if distance is None else distance
+        plain = measure != "loss" and not numbers and not rich
+        if plain and needs_polynomials(played, _convex(clients)):
+            return polynomial_bound(played, _convex(clients), rounds=rounds, distance=start)
         found = best_correlated_bound(
             played,
             _convex(clients),
             measure="loss" if measure == "loss" else "distance",
             rate=numbers.get("rate"),
             rounds=rounds,
-            distance=1 if distance is None else distance,
+            distance=start,
         )
         return richer_bound(found) if rich else found
 
@@ -355,6 +366,7 @@ def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile[Any]:
 _PROVERS: Mapping[type, Callable[[Any, float], ProofFile[Any]]] = {
     Bound: round_certificate,
     CorrelatedBound: correlated_certificate,
+    PolynomialBound: polynomial_certificate,
     RichBound: rich_certificate,
     LyapunovBound: _proof_of_memory,
     PhasedBound: phases_certificate,
@@ -368,6 +380,7 @@ KINDS: Mapping[str, type[ProofFile[Any]]] = {
     for one in (
         Certificate,
         CorrelatedCertificate,
+        PolynomialCertificate,
         RichCertificate,
         PhasesCertificate,
         LyapunovCertificate,

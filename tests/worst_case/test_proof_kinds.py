@@ -41,7 +41,15 @@ def _of_bursts_by_gradients() -> ProofFile:
     return certificate(best_bound(algorithm, MarkovOnOff([0.5] * 2, 0.9), CLIENTS, rich=True))
 
 
-@pytest.mark.parametrize("make", [_of_a_round, _of_averaging, _of_memory, _of_bursts_by_gradients])
+def _of_many_in_bursts() -> ProofFile:
+    algorithm = WeightedFedAvg([2 / 500] * 500, 0.1, 1)
+    return certificate(best_bound(algorithm, MarkovOnOff([0.5] * 500, 0.9), CLIENTS))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [_of_a_round, _of_averaging, _of_memory, _of_bursts_by_gradients, _of_many_in_bursts],
+)
 def test_a_proof_of_each_kind_is_read_as_what_it_is(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     made, path = make(), tmp_path / "proof.json"
     made.write(path)
@@ -72,5 +80,5 @@ def test_a_proof_of_an_earlier_format_must_be_made_again(text: str, tmp_path: Pa
 
 
 def test_kinds_are_told_apart_by_what_their_files_say() -> None:
-    assert len(KINDS) == 5
+    assert len(KINDS) == 6
     assert all(kind == one.checker.KIND for kind, one in KINDS.items())

@@ -66,9 +66,9 @@ def exact(
 ) -> Trajectory:
     """Compute the expected errors of every round, with no sampling.
 
-    The first two moments of the model obey an exact recursion when a round is affine in the
-    model given who takes part, as it is on quadratic clients. The affine maps are read off
-    the algorithm's own ``round``.
+    The first two moments of the model obey an exact recursion when a round is affine in the model
+    given who takes part, as it is on quadratic clients. The affine maps are read from the
+    algorithm's own ``round``.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ if TYPE_CHECKING or __package__:
         memory,
         one_round,
         phases_checker,
+        polynomial_checker,
         rich_checker,
     )
 else:
@@ -24,10 +25,19 @@ else:
     import memory
     import one_round
     import phases_checker
+    import polynomial_checker
     import rich_checker
 
 KINDS: dict[str, Any] = {
-    own.KIND: own for own in (one_round, memory, correlated_checker, rich_checker, phases_checker)
+    own.KIND: own
+    for own in (
+        one_round,
+        memory,
+        correlated_checker,
+        rich_checker,
+        phases_checker,
+        polynomial_checker,
+    )
 }
 
 

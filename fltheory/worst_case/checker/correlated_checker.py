@@ -247,7 +247,7 @@ def parsed(text: str) -> CorrelatedProof:
     return proof
 
 
-def rounds_of(top: Mapping[str, Any]) -> CorrelatedRounds:
+def rounds_of(top: Mapping[str, Any], most_states: int = MOST_STATES) -> CorrelatedRounds:
     """Read a certificate's claim and the rounds and clients that it is about."""
     measures = [name for name, claim in CLAIMS.items() if top["claim"] == claim]
     if not measures:
@@ -266,7 +266,7 @@ def rounds_of(top: Mapping[str, Any]) -> CorrelatedRounds:
     if played["averaging"] not in ("weights", "present"):
         raise ProofError("round.averaging: must be 'weights' or 'present'")
     steps = kernel.whole("round.local_steps", played["local_steps"])
-    _check_size(groups, steps)
+    _check_size(groups, steps, most_states)
     found = CorrelatedRounds(
         measure=measures[0],
         groups=groups,
@@ -357,11 +357,11 @@ def of_cells(place: str, found: Any, of: Any) -> list[list[Any]]:
     return kernel.list_of(place, found, lambda p, f: kernel.list_of(p, f, of))
 
 
-def _check_size(groups: Sequence[MarkovGroup], steps: int) -> None:
+def _check_size(groups: Sequence[MarkovGroup], steps: int, most_states: int) -> None:
     if not 1 <= steps <= MOST_STEPS:
         raise ProofError("round.local_steps: out of range")
-    if not groups or math.prod(own.n_clients + 1 for own in groups) > MOST_STATES:
-        raise ProofError(f"round.groups: must make 1 to {MOST_STATES} states")
+    if not groups or math.prod(own.n_clients + 1 for own in groups) > most_states:
+        raise ProofError(f"round.groups: must make 1 to {most_states} states")
     if sum((own.n_clients * own.target_weight for own in groups), Fraction(0)) != 1:
         raise ProofError("round.groups: target weights of all clients must add up to 1")
 
@@ -573,6 +573,10 @@ class Checker:
         self.size = proof.local_steps + 1
         self.alpha = [own.target_weight for own in proof.groups]
 
+    def law(self, place: int | None) -> Next:
+        """Return who comes after a state; None for the stationary law."""
+        return Next(self.proof, place)
+
     def _parts(self, moves: bool) -> list[Parts]:
         """Return the parts of W in every state, with x moved by a round or not."""
         return [
@@ -668,7 +672,7 @@ class Checker:
         proof, state = self.proof, self.proof.states[place]
         sums = Sums(proof, proof.cells(state))
         self.add_now(sums, proof.bound["rate"], place)
-        self.add_expected(sums, Fraction(-1), Next(proof, place), moves=True)
+        self.add_expected(sums, Fraction(-1), self.law(place), moves=True)
         sums.add_h(proof.bound["heterogeneity"])
         if proof.measure == "distance":
             sums.add_square(Fraction(-1))
@@ -722,7 +726,7 @@ class Checker:
         """Return the form that must not be negative for the claimed initial bound on W."""
         proof = self.proof
         sums = Sums(proof, [(c, False, own.n_clients) for c, own in enumerate(proof.groups)])
-        self.add_expected(sums, Fraction(-1), Next(proof, None), moves=False)
+        self.add_expected(sums, Fraction(-1), self.law(None), moves=False)
         sums.add_square(proof.bound["start"])
         sums.add_h(proof.bound["start_heterogeneity"] - proof.below)
         return sums

@@ -47,7 +47,7 @@ BITS = (44, 60)
 _TIE = 1e-7
 _ROOM = 1e-3
 _FIRST = ("start", "once", "noise_once")
-_MOST_STATES = 400
+MOST_STATES = 400
 # Beyond this value the solver may fail even if there is a floor.
 _NEARLY_ONE = 0.99
 
@@ -158,6 +158,9 @@ class CorrelatedBound:
         return power * first + self.residual * (1 - power) / (1 - float(self.rate))
 
 
+B = TypeVar("B", bound=CorrelatedBound)
+
+
 @dataclass(frozen=True)
 class Solved:
     """A program's solution and its units, from which a proof is made.
@@ -237,8 +240,20 @@ def best_correlated_bound(
     request = Request(
         a_round, client_class, measure, given, count, float(exact("distance", distance))
     )
-    for solved in solutions(request):
-        return CorrelatedBound.of(request, solved)
+    return found_by(OnOffProgram, CorrelatedBound, request)
+
+
+def found_by(program_of: type[OnOffProgram], kind: type[B], request: Request) -> B:
+    """Return the bound of a program's first solution.
+
+    Raises
+    ------
+    ArithmeticError
+        If there is none.
+    """
+    for solved in solutions(request, program_of):
+        return kind.of(request, solved)
+    a_round, given = request.round, request.rate
     missing = "try a smaller step"
     if given is not None:
         missing = "try a rate nearer 1, or another step"
@@ -311,7 +326,9 @@ def best_step(
     return min(found, key=lambda one: one[0])[1]
 
 
-def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
+def check_covered(
+    a_round: AveragingRound, clients: ClientClass, most_states: int = MOST_STATES
+) -> None:
     """Refuse a class or clients that proofs do not cover, saying what is missing."""
     if clients.mu == 0:
         raise ValueError(
@@ -338,9 +355,9 @@ def check_covered(a_round: AveragingRound, clients: ClientClass) -> None:
             f"checker of proofs takes, got {a_round.local_steps}"
         )
     states = math.prod(own.n_clients + 1 for own in a_round.groups)
-    if a_round.chain is None and states > _MOST_STATES:
+    if a_round.chain is None and states > most_states:
         raise ValueError(
-            f"participation must have at most {_MOST_STATES} states (numbers of clients present in "
+            f"participation must have at most {most_states} states (numbers of clients present in "
             f"each group of identical clients), got {states}"
         )
 
@@ -473,7 +490,7 @@ def proof_text(request: Request, unit: Fraction, found: CorrelatedSolution, bits
         **claim_text(request, found.ends, written),
         "noise_below": written(found.ends["noise_below"], "g") if noisy else "0",
         "function": [
-            _value(row, constant if noisy else 0.0, len(alphas), written)
+            value_text(row, constant if noisy else 0.0, len(alphas), written)
             for row, constant in zip(found.function, found.constants, strict=True)
         ],
         "multipliers": [
@@ -549,7 +566,8 @@ def _chain_text(chain: ParticipantChain) -> Mapping[str, Any]:
     }
 
 
-def _value(row: FloatArray, constant: float, n_groups: int, written: Any) -> Mapping[str, Any]:
+def value_text(row: FloatArray, constant: float, n_groups: int, written: Any) -> dict[str, Any]:
+    """Return W in one state for the certificate, from coefficients in the program's order."""
     size = 2 * n_groups
     form = [["0"] * size for _ in range(size)]
     places = [(i, j) for i in range(size) for j in range(i, size)]

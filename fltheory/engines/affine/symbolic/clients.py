@@ -377,7 +377,7 @@ class FormClients:
         return self._space.symbols_from(first, covariance.shape[-1])
 
 
-# --- a round, read off its forms ---------------------------------------------------------------
+# --- a round, read from its forms ---------------------------------------------------------------
 
 
 def split(vectors: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
