@@ -222,7 +222,7 @@ def availability(name: str, value: ArrayLike, *, shape: str = "(N,)") -> FloatAr
     Raises
     ------
     ValueError
-        If a number is not in (0, 1], or is so small that its inverse overflows; the message names
+        If a number is not in (0, 1], or is so small that its inverse overflows. The message names
         the client.
     """
     array = real_array(name, value, shape=shape)

@@ -101,7 +101,7 @@ _FEWEST_TOTALS = 64
 class AveragedIterate:
     """An algorithm whose model is the average ``sum_t eta_t w_t / sum_t eta_t``.
 
-    ``w_t`` is the model before round t, t = 1, ..., T, of the averaged algorithm. The average is
+    ``w_t`` is the averaged algorithm's model before round t, for t = 1, ..., T. The average is
     kept up to date by ``x <- x + (eta_t / sum_{s<=t} eta_s) (w_t - x)``, which is affine in ``(x,
     w_t)``, so engines compute its errors like those of any algorithm. Before the first round, it is
     the initial model.

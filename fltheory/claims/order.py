@@ -1,4 +1,4 @@
-"""Claimed orders, i.e. claims that a theorem's quantity decays with some order under a schedule.
+"""Claimed orders, i.e. claims that a theorem's quantity decays at a certain order along a schedule.
 
 A schedule determines the step sizes. The module also finds the limit of a quantity as a run grows,
 if that limit is known and nonzero.

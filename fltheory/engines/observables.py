@@ -36,7 +36,7 @@ ExactSets: TypeAlias = Sequence[tuple[Fraction, Masks]]
 
 @dataclass(frozen=True, eq=False)
 class QuadraticForm(ReadOnlyArrays):
-    """``s' matrix s + 2 vector's + constant`` in the offset ``s = x - x*``.
+    """The form ``s'Ms + 2v's + c`` with ``s = x - x*``, M ``matrix``, v ``vector``, c ``constant``.
 
     ``relative_error`` is a bound on the relative rounding error of the coefficients. If the form
     depends on the state of a chain, all four attributes have a leading axis of states.

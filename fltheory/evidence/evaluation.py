@@ -57,7 +57,7 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
     Raises
     ------
     ValueError
-        If symbols have no value; the message names these symbols.
+        If symbols have no value. The message names these symbols.
     """
     symbols, function = _numeric(expression)
     try:

@@ -58,7 +58,7 @@ def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = No
 
 
 def text_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> str:
-    """Return the text of a file, UTF-8.
+    """Return the text of a UTF-8 file.
 
     Raises
     ------

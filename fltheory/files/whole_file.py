@@ -96,7 +96,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     Raises
     ------
     OSError
-        If the file cannot be written; the message names it.
+        If the file cannot be written. The message names it.
     """
     path = Path(path)
     with whole_file(path) as unfinished:
@@ -113,7 +113,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises
     ------
     OSError
-        If the file cannot be written; the message names it.
+        If the file cannot be written. The message names it.
     """
     place = _place(path)
     # This is a name that no other program, machine, process or thread uses or has used.

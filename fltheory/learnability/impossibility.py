@@ -7,9 +7,9 @@ samples, a binomial number ``s_hat`` lies at x_2. The selection hides x_2 if ``s
 
 If x_2 is hidden, the sample is the same for both targets, so a learner returns the same hypothesis
 for both. This hypothesis is wrong at x_2 for at least one target. So the probabilities of an error
-above epsilon, summed over both targets, are at least the probability of hiding. A learner that
-knows the two targets, uses x_2's label if it sees that label, and tosses a coin otherwise, attains
-half of that probability on each target.
+above epsilon, summed over both targets, are at least the probability of hiding. One learner attains
+half of that probability on each target: it knows both targets, uses x_2's label if it sees that
+label, and tosses a coin otherwise.
 
 The module also computes the construction when clients are selected instead of samples.
 

@@ -21,8 +21,8 @@ class Participation(Protocol):
 
     ``marginals`` (N,) and ``pair_inclusions`` (N, N) are the exact probabilities that a client, and
     that a pair of clients, takes part in a round. The diagonal of the latter holds the marginals.
-    If rounds are not independent, these and the outcomes are those of the stationary distribution,
-    and do not describe the dependence between rounds.
+    If rounds are not independent, these probabilities and the outcomes refer to the stationary
+    distribution and do not describe the dependence between rounds.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class Bernoulli(IndependentClients):
     Raises
     ------
     ValueError
-        If a probability is outside (0, 1]; the message names the client.
+        If a probability is outside (0, 1]. The message names the client.
 
     Examples
     --------

@@ -78,7 +78,7 @@ class Cyclic(Loop):
     ------
     ValueError
         If a period is below 1, an offset is negative, or ``active`` is not between 1 and the
-        period; the message names the client.
+        period. The message names the client.
 
     Examples
     --------

@@ -54,7 +54,7 @@ class MarkovOnOff(IndependentClients):
     ------
     ValueError
         If pi is outside [0, 1], nu is outside (-1, 1), or nu is so negative that a transition
-        probability would be outside [0, 1]; the message names the client.
+        probability would be outside [0, 1]. The message names the client.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def read_baseline(path: Path) -> Baseline:
     Raises
     ------
     ValueError
-        If the file is neither; the message names the line.
+        If the file is neither. The message names the line.
     """
     records: dict[CellKey, Record] = {}
     text = text_of("baseline must be an existing file (--record creates it)", path)

@@ -210,7 +210,7 @@ def checked_sizes(sizes: ArrayLike | None, clients: Sequence[str]) -> FloatArray
     Raises
     ------
     ValueError
-        If the number of sizes is wrong, or a client has no data; the message names the client.
+        If the number of sizes is wrong, or a client has no data. The message names the client.
     """
     raw = np.ones(len(clients)) if sizes is None else sizes
     found = validation.array_of("sizes", raw, len(clients))

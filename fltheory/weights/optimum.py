@@ -133,7 +133,7 @@ def optimal(
     Raises
     ------
     ValueError
-        If an argument is out of range; the message names the argument and the client.
+        If an argument is out of range. The message names the argument and the client.
     ArithmeticError
         If no point with a small enough KKT residual is found (1e-9, or 1e-8 by cvxpy).
 

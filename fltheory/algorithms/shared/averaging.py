@@ -51,7 +51,7 @@ def renewed(memory: Array, fresh: Array, who: Array) -> Array:
 
 
 def anybody(who: Array, like: Array) -> Array:
-    """Return 1 if somebody is present, else 0: (replicas, 1), with the dtype of ``like``."""
+    """Return 1 if somebody is present, else 0, shape (replicas, 1) and the dtype of ``like``."""
     xp = array_namespace(like)
     return xp.astype(xp.any(who, axis=1, keepdims=True), like.dtype)
 

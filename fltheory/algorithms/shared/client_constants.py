@@ -41,7 +41,7 @@ def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatA
     Raises
     ------
     ValueError
-        If the shape is different, or a number is outside (0, 1]; the message names the client.
+        If the shape is different, or a number is outside (0, 1]. The message names the client.
     """
     return validation.availability(name, checked_constants(name, values, n_clients))
 

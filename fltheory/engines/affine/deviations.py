@@ -367,7 +367,7 @@ class CorrelatedRows:
         return float(self.count)
 
     def work(self, left: FloatArray, right: FloatArray) -> float:
-        """Return the size of the terms when products of two arrays (P,) are gathered."""
+        """Return the size of the terms that are summed when two arrays (P,) are multiplied."""
         weights = np.abs(self.covariance) * np.outer(left, right)
         return float(np.linalg.norm(self._gathered(weights)))
 

@@ -295,7 +295,7 @@ class KnownRounds(Rounds):
 def _real_round(
     coming: ComingRound | _Batch, clients: Any, some: State, chosen: slice = slice(None)
 ) -> State:
-    """Run a round on real clients without noise, from given values (1, ...) of random entries."""
+    """Run a round on real clients without noise, given values (1, ...) of the random entries."""
     continued = coming.continued
     rows = continued.rows[chosen]
     state = {key: array[rows] for key, array in coming.known.items()}

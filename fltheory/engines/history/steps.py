@@ -105,9 +105,9 @@ class HistoryStep:
     def operations(self) -> float:
         """Number of rounding errors, in units, of a moment after the round.
 
-        An entry sums n + 1 terms on either side of M, over all rows that lead to its target, and
-        noise is a sum over clients. `_OPERATIONS` allows for probabilities, weights and the
-        addition of noise.
+        Each entry is a sum of n + 1 terms on either side of M, taken over all rows that lead to its
+        target. The noise is a sum over clients. `_OPERATIONS` allows for probabilities, weights and
+        the addition of noise.
         """
         crowd = 1 if len(self.targets) == 1 else int(np.bincount(self.targets).max())
         return _OPERATIONS + 2 * self.maps.shape[1] + crowd + self.n_clients

@@ -99,7 +99,7 @@ def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Effects:
-    """Each client's change of a model y, ``slope (y - c) + noise``; one slope if it is shared.
+    """Each client's change of a model y, ``slope (y - c) + noise``, with one slope if all share it.
 
     ``rows`` returns the vectors y_i of the module's docstring.
     """

@@ -77,7 +77,7 @@ def stationary(setting: Setting) -> StationaryLimit:
     Raises
     ------
     NotAffineError
-        If the round is not affine; the message names the sampled engine.
+        If the round is not affine. The message names the sampled engine.
     ValueError
         If step sizes depend on the round, or participation is a record that starts from a given
         round, and so repeats periodically without a limit.

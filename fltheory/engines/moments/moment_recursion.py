@@ -92,7 +92,7 @@ def exact(
     Raises
     ------
     NotAffineError
-        If the round is not affine (for example, with nonconvex clients); the message names the
+        If the round is not affine (for example, with nonconvex clients). The message names the
         sampled engine.
     ValueError
         If observables do not match the setting, or ``arithmetic`` is unknown.

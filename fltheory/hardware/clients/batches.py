@@ -56,7 +56,7 @@ class Pools:
     Raises
     ------
     ValueError
-        If a client has no samples, or an index is outside the data; the message names it.
+        If a client has no samples, or an index is outside the data. The message names it.
     """
 
     def __init__(

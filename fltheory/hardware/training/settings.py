@@ -243,7 +243,7 @@ def run_settings(table: Table) -> RunSettings:
     Raises
     ------
     ValueError
-        If a table or key is missing or unknown, or a value is out of range; the message names it.
+        If a table or key is missing or unknown, or a value is out of range. The message names it.
     """
     check_names("a run", table, (*_SECTIONS, "server"), _SECTIONS)
     options = checked_table(table["algorithm"], "algorithm")

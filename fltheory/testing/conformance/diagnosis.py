@@ -1,7 +1,7 @@
 """The likely fault, i.e. a common slip that gives exactly the returned models, or else hints.
 
-A hint is never guessed from a failing law. It is a sentence on how ``run`` behaves on cases made
-for this purpose, and on the usual cause of that behaviour.
+A hint is never guessed from a failing law. It is a sentence that says how ``run``
+behaves on specially made cases and what usually causes that behaviour.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _part(bench: Bench, case: Case, slips: Sequence[Slip]) -> bool:
 
 
 def _fitting(bench: Bench, case: Case, slips: list[Slip]) -> list[Slip] | None:
-    """Return the slips that give the actual models, or None if the case cannot tell."""
+    """Return the slips that give the actual models, or None if this case cannot decide."""
     # If a choice is a tie, correct implementations also differ.
     if not steady(bench.specification, case, bench.rtol):
         return None
@@ -355,7 +355,7 @@ def _over_rounds(ratios: FloatArray, slack: float) -> str:
 
 
 def _gradient_size(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield how moves depend on the size of a gradient if they are not proportional to it."""
+    """Yield how moves depend on the gradient's size, if they are not proportional to it."""
     found = [_ratios(bench, make, slope) for slope in _SLOPES]
     small, usual, large, larger = (one[0] if one is not None else np.nan for one in found)
     # If a model does not move, or has overflowed, nothing can be concluded.

@@ -37,7 +37,7 @@ class Misconduct(Exception):  # noqa: N818
 
 @dataclass(eq=False)
 class GuardedRun:
-    """An implementation, called with read-only inputs and monitored.
+    """An implementation that is monitored and gets read-only inputs.
 
     Attributes
     ----------

@@ -205,7 +205,7 @@ def _most_steps(setting: Setting) -> Any:
 
 
 def _noise_share(setting: Setting) -> Any:
-    """Return A: with ones in a_i, ``||a_i||_2^2/||a_i||_1^2 = 1/tau_i``."""
+    """Return A, where ``||a_i||_2^2/||a_i||_1^2 = 1/tau_i`` since all entries of a_i are 1."""
     w, tau = _fednova(setting)
     return number(len(tau) * (w * tau).sum() * (w * w / tau).sum())
 

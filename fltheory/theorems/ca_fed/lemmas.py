@@ -232,7 +232,7 @@ def _largest_second_moment(setting: Setting) -> tuple[Any, float]:
 
 
 def _largest_local_moment(setting: Setting) -> tuple[Any, float]:
-    """Return the largest second moment at the first round's local models, from any w in W.
+    """Return the largest second moment of a gradient in the first round, over all starts w in W.
 
     After j local steps, with A = I - eta_1 H, the gradient is ``H A^j (w - c)`` plus noise of
     covariance ``eta_1^2 sigma_k^2/d sum_{i<j} H A^{2i} H``.

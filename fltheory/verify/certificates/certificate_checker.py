@@ -2621,7 +2621,7 @@ def check_certificate(document: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
     Raises
     ------
     CertificateError
-        If a field is missing, invalid or wrong, or a hypothesis fails; the message names the first
+        If a field is missing, invalid or wrong, or a hypothesis fails. The message names the first
         fault.
     """
     try:

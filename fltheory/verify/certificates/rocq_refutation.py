@@ -1,6 +1,6 @@
 """Refutations exported as theorems for Rocq (formerly Coq): a setting breaks a bound.
 
-The exported file states the content of a certificate of refutation in the terms of
+The exported file states the content of a certificate of refutation in terms of
 ``rocq/Process.v``. On a setting of quadratic clients, every hypothesis of the statement is met, the
 bound is at most one number, and the expectation along the process is at least a larger number. The
 proof passes all of this to the checker of ``rocq/Refuted.v``. Rocq's kernel runs this checker,

@@ -740,8 +740,8 @@ class Checker:
     def check_noise(self, place: int) -> None:
         """Check that noise adds no more in a round than ``noise sigma^2``.
 
-        Each client's noise moves its own later points and gradients, h_k. It is independent of
-        other clients' noise, and xi_k is independent of what came before:
+        The noise of a client changes only that client's later points and gradients h_k. It is
+        independent of other clients' noise, and xi_k is independent of what came before:
         ``E<xi_k, xi_l> = E<xi_k, h_l'> = 0``, l < k, l' <= k.
         """
         proof, state = self.proof, self.proof.states[place]
@@ -790,7 +790,7 @@ class Checker:
         Raises
         ------
         ProofError
-            If an inequality is not proved; the message names the first one.
+            If an inequality is not proved. The message names the first one.
         """
         for place in range(len(self.proof.states)):
             self.check_round(place)

@@ -436,7 +436,7 @@ class SymmetricForm:
         Raises
         ------
         ProofError
-            If they do not cancel; the message names the first such point.
+            If they do not cancel. The message names the first such point.
         """
         for group, values in zip(self.clients.groups, self.values, strict=True):
             for point, value in enumerate(values):
@@ -452,7 +452,7 @@ class SymmetricForm:
         Raises
         ------
         ProofError
-            If a check fails; the message names the first one that does.
+            If a check fails. The message names the first one that does.
         """
         self.check_values(place)
         check_blocks(place, self.blocks(zero))
@@ -524,7 +524,7 @@ def check_blocks(place: str, blocks: Mapping[str, FractionRows]) -> None:
     Raises
     ------
     ProofError
-        If a block is not; the message names the first one.
+        If a block is not. The message names the first one.
     """
     for name, block in blocks.items():
         if not is_positive_semidefinite(block):

@@ -343,7 +343,7 @@ def check_proof(proof: LyapunovProof) -> None:
     Raises
     ------
     ProofError
-        If a check fails; the message names the first one that does.
+        If a check fails. The message names the first one that does.
     """
     for name, (form, zero) in slacks(proof).items():
         form.check(name, zero)

@@ -530,7 +530,7 @@ def check_proof(proof: Proof) -> None:
     Raises
     ------
     ProofError
-        If a check fails; the message names the first one that does.
+        If a check fails. The message names the first one that does.
     """
     _check_intervals(proof)
     for index, box in enumerate(proof.boxes):

@@ -164,7 +164,7 @@ def check_phases(proof: PhasesProof) -> None:
     Raises
     ------
     ProofError
-        If a check fails; the message names the first one that does.
+        If a check fails. The message names the first one that does.
     """
     functions = [phase.proof.function for phase in proof.phases]
     functions.append(_end(proof.phases[-1].proof, Fraction(int(not proof.n_measured))))

@@ -268,7 +268,7 @@ class PolynomialChecker:
         Raises
         ------
         ProofError
-            If an inequality is not proved; the message names the first one.
+            If an inequality is not proved. The message names the first one.
         """
         self._check_multipliers()
         for n in (0, self.count):

@@ -83,7 +83,7 @@ class ProofFile(ABC, Generic[P]):
         Raises
         ------
         ValueError
-            If the proof fails; the message names the first check that fails.
+            If the proof fails. The message names the first check that fails.
         """
         self.checker.checked(self.text)
 

@@ -1,7 +1,7 @@
 """One-round proofs as theorems for Rocq (formerly Coq), with the claim in plain mathematics.
 
 The exported file states the bound for every real inner product space, every number of clients that
-the certificate covers and all losses that meet the interpolation inequality, in the terms of
+the certificate covers and all losses that meet the interpolation inequality, in terms of
 ``rocq/Round.v``. Its proof passes the claim and the multipliers to the checker of
 ``rocq/OneRound.v``, which ``rocq/Bound.v`` proves sound. Rocq's kernel only has to compute the
 slack's blocks and to check that each is the sum of squares written out here. Further down are
@@ -787,7 +787,7 @@ def refuse_rounds(rounds: Any, noisy: bool) -> None:
     Raises
     ------
     NotExportedError
-        If something is not covered; the message names the first such feature.
+        If something is not covered. The message names the first such feature.
     """
     own = rounds.groups[0]
     refuse(

@@ -40,7 +40,7 @@ def refuse(present: Mapping[str, bool]) -> None:
     Raises
     ------
     NotExportedError
-        If one is present; the message names the first one.
+        If one is present. The message names the first one.
     """
     for what, is_there in present.items():
         if is_there:

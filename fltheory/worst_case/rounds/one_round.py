@@ -655,7 +655,7 @@ def _weight_moments(a_round: AveragingRound) -> WeightMoments:
 
 
 def _number(counts: FloatArray, p: FloatArray, without: list[int]) -> FloatArray:
-    """Return the distribution of the number present among all clients but one per listed group."""
+    """Return the distribution of the number present, without one client of each listed group."""
     from scipy.stats import binom
 
     law = np.ones(1)

@@ -287,7 +287,7 @@ class AffineArray(Compared):
         Raises
         ------
         NotAffineError
-            If the array depends on the model; the message names ``what``.
+            If the array depends on the model. The message names ``what``.
         """
         if not self.is_constant:
             raise self.space.refusal(what, self)
