@@ -418,8 +418,13 @@ class Next:
             * own.availability.denominator
             for own in proof.groups
         ]
-        self.denominator = math.prod(
-            whole**own.n_clients for whole, own in zip(self._wholes, proof.groups, strict=True)
+
+    @cached_property
+    def denominator(self) -> int:
+        """The common denominator of `chances`."""
+        return math.prod(
+            whole**own.n_clients
+            for whole, own in zip(self._wholes, self._proof.groups, strict=True)
         )
 
     def _of_group(self, c: int, present: int, absent: int) -> list[int]:

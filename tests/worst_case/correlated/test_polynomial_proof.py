@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
@@ -241,6 +242,25 @@ def test_too_few_clients_are_refused() -> None:
     document["round"]["groups"][0] |= {"n_clients": 11, "target_weight": "1/11"}
     with pytest.raises(kernel.ProofError, match="groups: out of range"):
         PolynomialCertificate(json.dumps(document)).verify()
+
+
+def test_long_fractions_cost_no_more_for_many_clients() -> None:
+    """A common denominator of all binomial probabilities would have millions of digits here."""
+    document = json.loads(_made(13, 1).text)
+    document["round"]["groups"][0] |= {
+        "n_clients": 100_000,
+        "target_weight": "1/100000",
+        "availability": "4444444444444443/9999999999999999",
+        "correlation": "7777777777777771/8888888888888889",
+    }
+    at_one = polynomial_checker.CheckerAt(polynomial_checker.parsed(json.dumps(document)), 50_000)
+    tracemalloc.start()
+    try:
+        assert at_one.law(0).denominator > 1
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 100_000
 
 
 # ---------------------------------------------------------------- the front door
