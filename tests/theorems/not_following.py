@@ -68,5 +68,9 @@ NOT_FOLLOWING = {
         "bias at K = log_c T": FAILS,
     },
     ("fedavg-li/4", "with constants"): {},
+    ("local-gd/1", "printed"): {},
+    ("local-gd/1", "derived"): {},
+    ("local-gd/corollary-1", "printed"): {},
+    ("local-gd/corollary-1", "derived"): {},
     ("scaffold-bias/4.1", "printed"): {},
 }

@@ -14,6 +14,7 @@ from fltheory import theorems
 from fltheory.derivations.derivation import Equal, Implied
 from fltheory.derivations.derivation_check import gap
 from fltheory.theorems import scaffold
+from fltheory.theorems.atlas import local_gd
 from fltheory.theorems.atlas.fedavg_li import E
 from fltheory.theorems.ca_fed import proof
 from fltheory.theorems.ca_fed import statements as ca
@@ -42,7 +43,8 @@ of_a_round = (
 )
 alpha, p, w_0 = proof._alpha_2, proof._p_2, proof._start
 
-# For (78), with kappa = eta_c K L at 1/16: 1 - 8/16 (1 + 15/16 (17/16)) = 1/512.
+# For (78), with kappa = eta_c K L at 1/16: 1 - 8/16 (1 + 15/16 (17/16)) = 1/512. For Lemma 2 of
+# Khaled et al., with gamma L H at 1/4: 1/2 - 3/2 5/16 = 1/32. (5) leaves out the last distance.
 LEFT = {
     ("sa-fl", "needed in (41)"): (sp.Rational(1, 8) - 1 / (2 * root)) / (L * K),
     ("sa-fl", "needed in (55)"): 1 - 1 / (4 * root),
@@ -62,6 +64,8 @@ LEFT = {
     ("ca-fed", "(24) to (25)"): ca.M * ca.Q / 4 * (eta - 1 / t) ** 2,
     ("ca-fed", "gamma_t (1 - eta_t L)/2 from below"): b_t - eta / 4,
     ("ca-fed", "gamma_t (1 - eta_t L)/2 from above"): eta - b_t,
+    ("local-gd", "Lemma 2, first to second inequality"): local_gd._D / 32,
+    ("local-gd", "Lemmas 1 and 2 to (5)"): 2 * local_gd._R / (local_gd.gamma * local_gd.T),
     ("fedau", "printed limits, Option 1: negative, as in Option 2"): -sp.Rational(1, 16),
 }
 
@@ -120,6 +124,7 @@ DOMAINS = {
     "scaffold": set(),
     "fedavg-li": {sp.Ge(E, 1, evaluate=False)},
     "scaffold-bias": set(),
+    "local-gd": set(),
 }
 
 
@@ -227,6 +232,7 @@ SUBSTITUTIONS = {
         au.gamma: {1 / (au.L * au.I_steps * sp.sqrt(au.T))},
         **{getattr(fedau_proof, name): {sp.Integer(1)} for name in ("_u", "_v", "_w")},
     },
+    "local-gd": {local_gd.gamma: {sp.sqrt(local_gd.M / local_gd.T) / (4 * local_gd.L)}},
 }
 
 

@@ -287,6 +287,8 @@ def _derived(printed: Any, make: Callable[..., Setting], *, step: bool = True) -
         regimes={name: in_time(regime) for name, regime in printed.regimes.items()},
         family=_family(partial(make, late=False), step=step),
         own_run=run and replace(run, make=partial(run.make, late=False)),
+        # The paper's proof is about this reading too.
+        derivation=printed.derivation and replace(printed.derivation),
         note="Epochs begin with equal models at t_p, as in the proof.",
     )
 
