@@ -150,7 +150,7 @@ class Moments(plain.Next):
             both *= stays if present else comes
         others = [
             sum(
-                comb(r, j) * falling(stay, j) * stays**j * falling(come, r - j) * comes ** (r - j)
+                comb(r, j) * perm(stay, j) * stays**j * perm(come, r - j) * comes ** (r - j)
                 for j in range(r + 1)
             )
             for r in range(TERMS)
@@ -177,7 +177,7 @@ class CheckerAt(plain.Checker):
 
     def __init__(self, proof: PolynomialProof, n: int) -> None:
         self._terms, N = proof.terms, proof.groups[0].n_clients
-        scale = [Fraction(falling(n, r), N**r) for r in range(TERMS)]
+        scale = [Fraction(perm(n, r), N**r) for r in range(TERMS)]
 
         def at(numbers: Sequence[Fraction]) -> Fraction:
             return sum((s * v for s, v in zip(scale, numbers, strict=True)), Fraction(0))
@@ -285,23 +285,13 @@ class PolynomialChecker:
 
     def _check_multipliers(self) -> None:
         """Check that multipliers are nonnegative at all n."""
-        scales = [
-            [Fraction(falling(n, r), self.count**r) for r in range(TERMS)] for n in self.nodes
-        ]
+        scales = [[Fraction(perm(n, r), self.count**r) for r in range(TERMS)] for n in self.nodes]
         pairs = [pair for own in self.proof.of_pairs for row in own for pair in row]
         every = [row for rows in self.pieces(0, self.count) for row in rows]
         for pair in pairs:
             values = [_mixed(scale, pair) for scale in scales]
             if any(_mixed(factors, values) < 0 for factors in every):
                 raise ProofError("multipliers: must not be negative at any n")
-
-
-def falling(n: int, r: int) -> int:
-    """Return ``n (n-1) .. (n-r+1)``."""
-    found = 1
-    for i in range(r):
-        found *= n - i
-    return found
 
 
 def to_bernstein(low: Fraction, high: Fraction, nodes: Sequence[int]) -> FractionRows:

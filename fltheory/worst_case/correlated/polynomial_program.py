@@ -30,7 +30,6 @@ from fltheory.worst_case.correlated.program import (
     Outcomes,
     least_of,
 )
-from fltheory.worst_case.rounds.one_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block
 
 TERMS = 4
@@ -47,28 +46,15 @@ class PolynomialProgram(OnOffProgram):
     Parameters are those of `OnOffProgram`.
     """
 
-    def __init__(
-        self,
-        a_round: AveragingRound,
-        mu: float,
-        step: float,
-        measure: str = "distance",
-        rate: float | None = None,
-        noisy: bool = False,
-        unit: float = 1.0,
-    ) -> None:
-        if measure != "distance" or rate is not None or noisy:
+    def _lay_out(self) -> None:
+        if self.measure != "distance" or self.rate is not None or self.noisy:
             raise ValueError("only the mean of the distance, without noise, is covered")
-        self.round, self.mu, self.step, self.unit = a_round, mu, step, unit
-        self.steps, self.groups = a_round.local_steps, a_round.groups
         (own,) = self.groups
         self.count = own.n_clients
-        self.alpha = np.array([1 / self.count])
         # Outcomes of the next round take the place of its states.
         self.states = [(index,) for index in range(_POINTS**2)]
-        reach = float(a_round.server_lr * own.weight)
+        reach = float(self.round.server_lr * own.weight)
         self.weights = np.full((len(self.states), 1), reach)
-        self.scale = 2 * step * self.steps * float(own.availability) * self.count * reach
         self._first_cycle = self.n_coefficients * TERMS
         self._first_end = self._first_cycle + 2 * len(self._cycles) * TERMS
         self._of_ends = {name: self._first_end + place for place, name in enumerate(ENDS)}

@@ -154,12 +154,16 @@ class OnOffProgram:
         self.steps = a_round.local_steps
         self.groups = a_round.groups
         self.alpha = np.array([float(own.target_weight) for own in self.groups])
-        self.states = states_of(a_round)
-        self.weights = np.array([_weights(a_round, state) for state in self.states])
-        self.cells = [list(cells_of(a_round, state)) for state in self.states]
         gain = sum(own.n_clients * own.weight * own.availability for own in self.groups)
         gain = a_round.server_lr * (1 if a_round.averaging == "present" else gain)
         self.scale = 2 * step * self.steps * float(gain)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Set the states, the weights in each, and the indices of unknowns."""
+        self.states = states_of(self.round)
+        self.weights = np.array([_weights(self.round, state) for state in self.states])
+        self.cells = [list(cells_of(self.round, state)) for state in self.states]
         self._count()
 
     # ------------------------------------------------------------ forms
