@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from oracles import random_problem
@@ -82,6 +83,17 @@ _EXAMPLES: Mapping[str, Algorithm | Schedule] = {
     "ProxSkip": ProxSkip(0.2, 0.4),
     "averaged": AveragedIterate(FedAvg(0.2, 2)),
     "projected": Projected(FedAvg(0.2, 2), Ball([0.0, 0.0], 1.2)),
+}
+
+# Circumstances in which rounds are exact in floats.
+OF_FOUR_CLIENTS: Mapping[str, Any] = {
+    "client_lr": 0.25,
+    "assist_lr": 0.125,
+    "local_steps": 2,
+    "target_weights": np.array([0.125, 0.25, 0.125, 0.5]),
+    "aggregation_weights": (0.125, 0.25, 0.125, 0.5),
+    "availability": np.array([0.5, 0.25, 0.75, 0.5]),
+    "correlation": np.zeros(4),
 }
 
 # Algorithms in the package's table that are not listed above are compared as well.

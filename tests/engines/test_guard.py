@@ -33,6 +33,7 @@ from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Grade
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
+from tests.comparison import OF_FOUR_CLIENTS
 
 PROBLEM = QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=0.5)
 
@@ -498,17 +499,6 @@ def test_replicas_with_other_counts_must_not_change_what_one_comes_to() -> None:
             run(others)
 
 
-CIRCUMSTANCES = {
-    "client_lr": 0.25,
-    "assist_lr": 0.125,
-    "local_steps": 2,
-    "target_weights": np.array([0.125, 0.25, 0.125, 0.5]),
-    "aggregation_weights": (0.125, 0.25, 0.125, 0.5),
-    "availability": np.array([0.5, 0.25, 0.75, 0.5]),
-    "correlation": np.zeros(4),
-}
-
-
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_the_packages_own_rounds_are_the_same_in_large_batches(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -517,6 +507,6 @@ def test_the_packages_own_rounds_are_the_same_in_large_batches(
     monkeypatch.setattr(guard, "runs_users_code", lambda algorithm: True)
     optima = np.random.default_rng(0).normal(size=(4, 2))
     problem = QuadraticProblem(np.diag([1.0, 0.5]), optima)
-    algorithm = ALGORITHMS[name].tried(4, CIRCUMSTANCES)
+    algorithm = ALGORITHMS[name].tried(4, OF_FOUR_CLIENTS)
     rounds = _RealRounds(Setting(algorithm, problem, Bernoulli([0.5] * 4), 40, [1.0, 2.0]))
     assert rounds.unequal() == ""

@@ -30,6 +30,7 @@ from fltheory.engines.affine.symbolic.forms import (
     noise_covariance,
 )
 from fltheory.problems import QuadraticProblem
+from tests.comparison import OF_FOUR_CLIENTS
 
 N = 4
 PROBLEM = QuadraticProblem(
@@ -70,16 +71,7 @@ def rounds_of(
     return run, entries(arithmetic, joined(start, shapes)[0] + 0.125)
 
 
-CIRCUMSTANCES = {
-    "client_lr": 0.25,
-    "assist_lr": 0.125,
-    "local_steps": 2,
-    "target_weights": np.array([0.125, 0.25, 0.125, 0.5]),
-    "aggregation_weights": (0.125, 0.25, 0.125, 0.5),
-    "availability": np.array([0.5, 0.25, 0.75, 0.5]),
-    "correlation": np.zeros(N),
-}
-LISTED = {name: line.tried(N, CIRCUMSTANCES) for name, line in ALGORITHMS.items()}
+LISTED = {name: line.tried(N, OF_FOUR_CLIENTS) for name, line in ALGORITHMS.items()}
 READ = {
     name: LISTED[name]
     for name in (
